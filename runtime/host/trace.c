@@ -15,14 +15,14 @@ void mm_trace_begin(const struct mm_driver *d, struct mm_host_heap *h) {
     const uint64_t bytes = sizeof head + MM_TRACE_EVENTS * sizeof(struct mm_trace_event);
     const struct mm_copy_zeros zeros = {h->shared ? h->shared->zeros : NULL, h->shared ? sizeof h->shared->zeros : 0};
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
-    const char *const what = mm_host_env_get()->trace ? "trace" : "profile";
-    if (h->sibling) mm_host_say("device %d: not %sd: %s has no %ss", h->device, what, h->sibling, what);
-    else if (h->guard) mm_host_say("device %d: not %sd: a checked run is not", h->device, what);
+    const bool is_trace = mm_host_env_get()->trace != NULL;
+    if (h->sibling) mm_host_say(is_trace ? "device %d: not traced: %s has no traces" : "device %d: not profiled: %s has no profiles", h->device, h->sibling);
+    else if (h->guard) mm_host_say(is_trace ? "device %d: not traced: a checked run is not" : "device %d: not profiled: a checked run is not", h->device);
     if (h->trace || h->guard || h->sibling) return;
     if (MM_DRIVER_TRY(d, &error, cuMemAlloc, &h->trace, bytes) && mm_copy_try_fresh(d, h->trace, bytes, zeros, &head, sizeof head, &error)) return;
     if (h->trace) d->cuMemFree(h->trace);
     h->trace = 0;
-    mm_host_say("device %d: not %sd (%s: %s)", h->device, what, error.call, mm_driver_error_name(d, error.code).text);
+    mm_host_say("device %d: not %s (%s: %s)", h->device, is_trace ? "traced" : "profiled", error.call, mm_driver_error_name(d, error.code).text);
 }
 
 static const char *name_of(void *kernels, uint32_t grid) { return mm_kernels_name((struct mm_host_kernels *)kernels, grid + 1ull); }
