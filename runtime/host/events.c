@@ -10,7 +10,7 @@
 
 /* The live allocations, by address: open addressing, linear probing. An address stays in the table when it is freed. */
 struct live_entry {
-    uint64_t address, number; /* number of the malloc, plus 1; 0: freed */
+    uint64_t address, mark; /* the malloc's mark (events.h), plus 1; 0: freed */
 };
 struct live {
     struct live_entry *entries;
@@ -74,21 +74,27 @@ static uint64_t launch_of(const int32_t *launches, uint64_t launch_count, int32_
 /* Most of a large trace's time is misses of the cache in the table: it has the entries of later events fetched. No function: gcc takes one for one without effect. */
 #define AHEAD 24
 
-/* Whether it counts; `number` receives its number (events.h). */
-static bool take(struct live *l, const struct mm_trace_event *e, struct mm_trace_sum *sum, uint64_t *number) {
-    const uint64_t kind = e->what & 0xff;
-    *number = e->bytes;
-    if (kind == MM_TRACE_MALLOC && e->address == 0) return sum->nulls++, true;
-    if (kind == MM_TRACE_MALLOC) {
-        struct live_entry *entry = entry_of(l, e->address);
-        entry->address = e->address, entry->number = ++sum->mallocs;
-        return true;
+/* Whether it counts; *entry receives the entry of its allocation, NULL for a request that got none. */
+static bool take(const struct live *l, const struct mm_trace_event *e, struct mm_trace_sum *sum, struct live_entry **entry) {
+    *entry = NULL;
+    if (mm_event_is_free(e)) {
+        *entry = entry_of(l, e->address);
+        if (!(*entry)->mark) return sum->left_out++, false;
+        return sum->frees++, true;
     }
-    struct live_entry *entry = kind == MM_TRACE_FREE ? entry_of(l, e->address) : NULL;
-    if (!entry || !entry->number) return sum->left_out++, false;
-    *number = entry->number - 1;
-    entry->number = 0, sum->frees++;
-    return true;
+    if ((e->what & 0xff) != MM_TRACE_MALLOC) return sum->left_out++, false;
+    if (e->address == 0) return sum->nulls++, true;
+    *entry = entry_of(l, e->address);
+    (*entry)->address = e->address;
+    return sum->mallocs++, true;
+}
+
+/* Has the event visited. */
+static bool visit(struct live_entry *entry, const struct mm_trace_event *e, uint64_t launch, mm_events_visitor *visitor, void *argument) {
+    uint64_t mark = entry && mm_event_is_free(e) ? entry->mark - 1 : 0;
+    const bool goes_on = visitor(argument, e, launch, &mark);
+    if (entry) entry->mark = mm_event_is_free(e) ? 0 : mark + 1;
+    return goes_on;
 }
 
 bool mm_events_try_walk(const struct mm_trace_event *events, uint64_t count, uint64_t dropped, struct mm_trace_sum *sum, mm_events_visitor *visitor,
@@ -101,11 +107,16 @@ bool mm_events_try_walk(const struct mm_trace_event *events, uint64_t count, uin
     *sum = (struct mm_trace_sum){.dropped = dropped};
     const uint32_t first = first_grid(events, count);
     const uint64_t launch_count = done ? launches_of(events, count, first, launches) : 0;
-    uint64_t number;
+    uint64_t launch = 0;
+    int64_t grid = -1; /* of that launch; at first none */
     for (uint64_t i = 0; done && i < count; i++) {
         const struct mm_trace_event *e = &events[i];
+        struct live_entry *entry;
         if (i + AHEAD < count) __builtin_prefetch(&l.entries[place_of(events[i + AHEAD].address) & l.mask]);
-        if (take(&l, e, sum, &number)) done = visitor(argument, e, number, launch_of(launches, launch_count, distance(mm_event_grid(e), first)));
+        if (!take(&l, e, sum, &entry)) continue;
+        if (mm_event_grid(e) != grid) launch = launch_of(launches, launch_count, distance(mm_event_grid(e), first));
+        grid = mm_event_grid(e);
+        done = visit(entry, e, launch, visitor, argument);
     }
     free(l.entries), free(launches);
     return done;

@@ -16,9 +16,9 @@ struct mm_trace_sum {
     uint64_t left_out;              /* frees of what was not live, and events that a stopped kernel left incomplete */
 };
 
-/* Called for each event, in order. number: of a request, its bytes; of a free, the number of its malloc, counted from 0 among those that got memory. launch: its
- * number, counted from 0 in the order of submission among launches with events. Returns whether the walk goes on. */
-typedef bool mm_events_visitor(void *argument, const struct mm_trace_event *event, uint64_t number, uint64_t launch);
+/* Called for each event that counts, in order. launch: its number, counted from 0 in the order of submission among launches with events. mark: of a malloc that got
+ * memory, receives a value of the visitor's, at most 2^64 - 2, which its free finds there. Returns whether the walk goes on. */
+typedef bool mm_events_visitor(void *argument, const struct mm_trace_event *event, uint64_t launch, uint64_t *mark);
 
 /* Walks `count` events, after which `dropped` events are missing. Returns false if the host has no memory, or the visitor returned false. */
 bool mm_events_try_walk(const struct mm_trace_event *events, uint64_t count, uint64_t dropped, struct mm_trace_sum *sum, mm_events_visitor *visitor,

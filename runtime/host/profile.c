@@ -8,15 +8,16 @@
 
 struct counter {
     struct mm_profile *profile;
-    size_t room;                        /* of profile->kernels */
-    const struct mm_trace_event **made; /* by the number of a malloc: its event, its kernel */
-    uint32_t *makers;
-    uint64_t mallocs;  /* so far */
+    size_t room;       /* of profile->kernels */
     uint32_t *kernels; /* by launch: its kernel, plus 1; 0: not asked yet */
     uint64_t launches; /* room of `kernels` */
     mm_profile_namer *namer;
     void *argument;
 };
+
+/* The mark of a malloc: its bytes, and its kernel, of which there are fewer than events. */
+#define MARK_SHIFT 41
+MM_STATIC_ASSERT(MM_TRACE_BYTES_MAX < 1ull << MARK_SHIFT && MM_TRACE_EVENTS <= 1ull << (63 - MARK_SHIFT), "both fit in a mark");
 
 static uint32_t size_of(uint64_t bytes) {
     uint32_t power = 0;
@@ -61,7 +62,7 @@ static void add_malloc(struct mm_profile_counts *n, uint64_t bytes) { n->mallocs
 static void add_free(struct mm_profile_counts *n, uint64_t bytes) { n->live--, n->live_bytes -= bytes; }
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static bool visit(void *argument, const struct mm_trace_event *e, uint64_t number, uint64_t launch) {
+static bool visit(void *argument, const struct mm_trace_event *e, uint64_t launch, uint64_t *mark) {
     struct counter *const c = (struct counter *)argument;
     struct mm_profile *const p = c->profile;
     const uint32_t row = row_of_launch(c, launch, mm_event_grid(e));
@@ -69,13 +70,13 @@ static bool visit(void *argument, const struct mm_trace_event *e, uint64_t numbe
     if (mm_event_is_null(e)) {
         p->kernels[row].nulls++;
     } else if (mm_event_is_free(e)) {
-        const uint64_t bytes = c->made[number]->bytes;
-        struct mm_profile_kernel *const maker = &p->kernels[c->makers[number]];
+        const uint64_t bytes = *mark & ((1ull << MARK_SHIFT) - 1);
+        struct mm_profile_kernel *const maker = &p->kernels[*mark >> MARK_SHIFT];
         p->kernels[row].frees++;
         add_free(&maker->all, bytes), add_free(&maker->sizes[size_of(bytes)], bytes), add_free(&p->all, bytes);
     } else {
         struct mm_profile_kernel *const k = &p->kernels[row];
-        c->made[c->mallocs] = e, c->makers[c->mallocs++] = row;
+        *mark = (uint64_t)row << MARK_SHIFT | e->bytes;
         add_malloc(&k->all, e->bytes), add_malloc(&k->sizes[size_of(e->bytes)], e->bytes), add_malloc(&p->all, e->bytes);
         k->most_bytes = larger(k->most_bytes, k->all.live_bytes), p->most_bytes = larger(p->most_bytes, p->all.live_bytes);
     }
@@ -92,11 +93,9 @@ bool mm_profile_try_count(struct mm_profile *profile, const struct mm_trace_even
                           void *argument) {
     struct counter c = {.profile = profile, .namer = namer, .argument = argument};
     memset(profile, 0, sizeof *profile);
-    c.made = (const struct mm_trace_event **)malloc((count + 1) * sizeof *c.made);
-    c.makers = (uint32_t *)malloc((count + 1) * sizeof *c.makers);
-    const bool done = c.made && c.makers && mm_events_try_walk(events, count, dropped, &profile->sum, visit, &c);
+    const bool done = mm_events_try_walk(events, count, dropped, &profile->sum, visit, &c);
     if (done && profile->count) qsort(profile->kernels, profile->count, sizeof *profile->kernels, by_bytes);
-    free(c.made), free(c.makers), free(c.kernels);
+    free(c.kernels);
     return done;
 }
 

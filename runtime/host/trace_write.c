@@ -29,21 +29,23 @@ static void write_event(const struct mm_trace_event *e, uint64_t number, FILE *o
 }
 
 struct writer {
-    uint64_t launch; /* of the line before, plus 1 */
+    uint64_t launch;  /* of the line before, plus 1 */
+    uint64_t mallocs; /* so far */
     FILE *out;
 };
 
 /* Writes the event, after a line with k if its launch is another one than that of the line before. */
-static bool visit(void *argument, const struct mm_trace_event *e, uint64_t number, uint64_t launch) {
+static bool visit(void *argument, const struct mm_trace_event *e, uint64_t launch, uint64_t *number) {
     struct writer *const w = (struct writer *)argument;
     if (launch + 1 != w->launch) fprintf(w->out, "k %llu\n", (unsigned long long)launch);
     w->launch = launch + 1;
-    write_event(e, number, w->out);
+    write_event(e, mm_event_is_free(e) ? *number : e->bytes, w->out);
+    if (!mm_event_is_free(e) && !mm_event_is_null(e)) *number = w->mallocs++;
     return true;
 }
 
 bool mm_trace_try_write(const struct mm_trace_event *events, uint64_t count, uint64_t dropped, FILE *out, struct mm_trace_sum *sum) {
-    struct writer w = {0, out};
+    struct writer w = {.out = out};
     fputs(MM_TRACE_HEAD "\n", out);
     if (!mm_events_try_walk(events, count, dropped, sum, visit, &w)) return false;
     fprintf(out, "end %llu %llu %llu %llu\n", (unsigned long long)sum->mallocs, (unsigned long long)sum->nulls, (unsigned long long)sum->frees,

@@ -70,10 +70,11 @@ START_TEST(sizes) {
         const uint64_t most = mm_profile_size(s), least = s ? mm_profile_size(s - 1) + 1 : 0, ends[] = {least, most};
         ck_assert(least <= most && (s + 1 < MM_PROFILE_SIZES || most == MM_TRACE_BYTES_MAX));
         for (int i = 0; i < 2; i++) {
-            const struct mm_trace_event one = {0x1000, ends[i], 0, MALLOC(0)};
+            const struct mm_trace_event pair[] = {{0x1000, ends[i], 0, MALLOC(0)}, {0x1000, 0, 0, FREE(0)}};
             struct mm_profile p;
             int asked = 0;
-            ck_assert(mm_profile_try_count(&p, &one, 1, 0, name_of, &asked) && p.kernels[0].sizes[s].mallocs == 1);
+            ck_assert(mm_profile_try_count(&p, pair, 2, 0, name_of, &asked) && p.kernels[0].sizes[s].mallocs == 1 && p.kernels[0].sizes[s].bytes == ends[i]);
+            ck_assert(p.kernels[0].sizes[s].live == 0 && p.kernels[0].sizes[s].live_bytes == 0 && p.most_bytes == ends[i] && p.all.live_bytes == 0);
             mm_profile_drop(&p);
         }
     }
