@@ -323,6 +323,37 @@ START_TEST(checked_runs_and_faults) {
 }
 END_TEST
 
+/* The same with a profile and a series of maps: what is missing is reported, and what is written is right. */
+START_TEST(profiles_and_faults) {
+    static char text[8192];
+    int faults = 0, written = 0;
+    for (int k = 1; k < 400; k++) {
+        char call[16];
+        snprintf(call, sizeof call, "%d", k);
+        struct result r = RUN(SETTINGS(preload_mm, "MM_PROFILE=fault.txt", "MM_MAP_SERIES=fault.svg"), "./client", "v2-legacy", "checked-faults", call);
+        ck_assert_msg(r.status == 0, "call %d, %s: status %d, \"%s\"", k, r.out, r.status, r.err);
+        for (char *line = r.err; *line; line = strchr(line, '\n') + 1) ck_assert_msg(strncmp(line, "mm: ", 4) == 0, "call %d: %s", k, r.err);
+        const bool is_written = strstr(r.err, ": profile in fault.txt: ") != NULL;
+        ck_assert_msg(is_written != (strstr(r.err, "no profile") || strstr(r.err, "not profiled")) || strstr(r.err, "no heap") || strstr(r.err, "is empty") ||
+                          strstr(r.err, "tell a kernel's module"),
+                      "call %d, %s: %s", k, r.out, r.err);
+        ck_assert((access("fault.txt", F_OK) == 0) == is_written);
+        if (is_written) {
+            read_file("fault.txt", text, sizeof text);
+            ck_assert_msg(
+                strstr(text, "         100              10000          0            0          100              10000              10000  ") ||
+                    strstr(text, "           0                  0          0            0            0                  0                  0  all kernels"),
+                "call %d, %s: %s", k, r.out, text);
+            written++;
+        }
+        if (strcmp(r.out, "none\n") == 0) break;
+        faults++;
+    }
+    unlink("fault.svg");
+    ck_assert_msg(faults > 40 && faults < 399 && written > 20, "%d calls, %d files", faults, written);
+}
+END_TEST
+
 /* MM_FILL, and the default fill of a checked run. */
 START_TEST(fills) {
     static const char *const all[] = {"none", "zero", "junk"};
@@ -529,6 +560,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, long_traces);
     tcase_add_test(c, profiles);
     tcase_add_test(c, map_series);
+    tcase_add_test(c, profiles_and_faults);
     tcase_add_test(c, checked_runs);
     tcase_add_test(c, checked_runs_and_faults);
     tcase_add_test(c, kernels_by_number);
