@@ -49,8 +49,10 @@ static void write_bar(const struct bar *b, const char *name, const struct mm_pro
     write_text(name, SIZE_MAX, out);
     fprintf(out, ": %" PRIu64 " bytes (%" PRIu64 ".%" PRIu64 " %%) by %" PRIu64 " mallocs; %" PRIu64 " bytes live at the end</title>", b->bytes, per_mille / 10,
             per_mille % 10, n->mallocs, n->live_bytes);
-    fprintf(out, "<rect x=\"%" PRIu64 ".%" PRIu64 "\" y=\"%u\" width=\"%" PRIu64 ".%" PRIu64 "\" height=\"%u\" fill=\"#%06x\"/>", left / 10, left % 10, y,
-            width / 10, width % 10, ROW - 1, b->colour);
+    fprintf(out,
+            "<rect x=\"%" PRIu64 ".%" PRIu64 "\" y=\"%u\" width=\"%" PRIu64 ".%" PRIu64
+            "\" height=\"%u\" fill=\"#%06x\" stroke=\"#fff\" stroke-width=\"0.5\"/>",
+            left / 10, left % 10, y, width / 10, width % 10, ROW - 1, b->colour);
     if (fitting > 3) {
         fprintf(out, "<text x=\"%" PRIu64 "\" y=\"%u\">", left / 10 + 3, y + 14);
         write_text(name, strlen(name) <= fitting - 1 ? SIZE_MAX : fitting - 3, out);
