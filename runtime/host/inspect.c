@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#define _GNU_SOURCE /* open_memstream, O_CLOEXEC */
+#define _GNU_SOURCE /* open_memstream */
 #include "runtime/host/inspect.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -13,6 +11,7 @@
 
 #include "runtime/host/env.h"
 #include "runtime/host/fail.h"
+#include "runtime/host/file.h"
 #include "runtime/host/leaks.h"
 #include "runtime/host/map.h"
 #include "runtime/host/report.h"
@@ -37,47 +36,6 @@ bool mm_inspect_try_path(const char *pattern, CUdevice device, uint64_t launch, 
     }
     path[n] = 0;
     return true;
-}
-
-/* The files that this process has written. Pictures and statistics have files of their own; each kind is written by one thread at a time. */
-struct written {
-    struct written *next;
-    char path[];
-};
-static struct written *written;
-
-static bool was_written(const char *path) {
-    for (const struct written *w = written; w; w = w->next)
-        if (strcmp(w->path, path) == 0) return true;
-    return false;
-}
-
-static void note_written(const char *path) {
-    struct written *w = was_written(path) ? NULL : (struct written *)malloc(sizeof *w + strlen(path) + 1);
-    if (!w) return;
-    strcpy(w->path, path);
-    w->next = written;
-    written = w;
-}
-
-static bool try_write_all(int fd, const char *text, size_t bytes) {
-    while (bytes) {
-        const ssize_t n = write(fd, text, bytes);
-        if (n < 0 && errno != EINTR) return false;
-        if (n > 0) text += n, bytes -= (size_t)n;
-    }
-    return true;
-}
-
-/* Writes a file. If that fails, prints a message, in which `what` names the contents, and returns false. is_more: append. */
-static bool try_write_file(const char *what, const char *path, const char *text, size_t bytes, bool is_more) {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (is_more ? O_APPEND : O_TRUNC), 0666);
-    const bool done = fd >= 0 && try_write_all(fd, text, bytes);
-    const int reason = errno;
-    if (fd >= 0) close(fd);
-    if (!done) mm_host_say("cannot write %s to %s: %s", what, path, strerror(reason));
-    else note_written(path);
-    return done;
 }
 
 static bool say_too_long(const char *what) {
@@ -153,7 +111,7 @@ static void write_events(const struct mm_host_heap *h, const char *what, const c
     if (!pattern) return;
     if (!t->text) mm_host_say("device %d: no %s (%s)", h->device, what + 2, h->seen.error.call ? h->seen.error.call : "the context had ended");
     if (!t->text || !try_heap_path(what, pattern, h, 0, path)) return;
-    if (!try_write_file(what, path, t->text, t->bytes, false)) return;
+    if (!mm_file_try_write(what, path, t->text, t->bytes, false)) return;
     mm_host_say("device %d: %s in %s: %llu mallocs, %llu NULLs, %llu frees; %llu events dropped, %llu left out", h->device, what + 2, path,
                 (unsigned long long)s->mallocs, (unsigned long long)s->nulls, (unsigned long long)s->frees, (unsigned long long)s->dropped,
                 (unsigned long long)s->left_out);
@@ -189,7 +147,7 @@ static void write_series(struct mm_host_heap *h) {
     FILE *out = open_memstream(&t.text, &t.bytes);
     if (!out) return;
     mm_map_series_write(&h->seen.series, title_of(h).text, out);
-    if (fclose(out) == 0 && try_heap_path("a picture", mm_host_env_get()->map_series, h, 0, path)) try_write_file("a picture", path, t.text, t.bytes, false);
+    if (fclose(out) == 0 && try_heap_path("a picture", mm_host_env_get()->map_series, h, 0, path)) mm_file_try_write("a picture", path, t.text, t.bytes, false);
     free(t.text);
     mm_map_series_drop(&h->seen.series);
 }
@@ -231,10 +189,10 @@ void mm_inspect_statistics(CUdevice device, mm_inspect_writer *writer, void *arg
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return;
     pthread_mutex_lock(&lock);
-    writer(argument, !was_written(path), out);
+    writer(argument, !mm_file_was_written(path), out);
     fclose(out);
-    if (pattern) try_write_file("statistics", path, text, bytes, was_written(path));
-    else if (mm_host_say_text(text, bytes)) note_written(path);
+    if (pattern) mm_file_try_write("statistics", path, text, bytes, mm_file_was_written(path));
+    else if (mm_host_say_text(text, bytes)) mm_file_note(path);
     pthread_mutex_unlock(&lock);
     free(text);
 }
@@ -276,7 +234,7 @@ void mm_inspect_write(struct mm_host_heap *h) {
         if (seen->has_stats) mm_inspect_statistics(h->device, write_stats, seen->stats);
         else mm_host_say("device %d: no statistics (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     }
-    if (seen->map && try_map_path(h, 0, path)) try_write_file("a picture", path, seen->map, seen->map_bytes, false);
+    if (seen->map && try_map_path(h, 0, path)) mm_file_try_write("a picture", path, seen->map, seen->map_bytes, false);
     write_series(h);
     if (h->trace) write_events(h, "a trace", env->trace, &seen->trace), write_events(h, "a profile", env->profile, &seen->profile);
     if (seen->has_leaks) mm_leaks_drop(seen->leaks);
@@ -306,6 +264,6 @@ void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64
     h->seen.wants_frame = false;
     if (!env->heap_map || !has_launches(env->heap_map) || !try_map_path(h, launch, path)) return;
     snprintf(when, sizeof when, "after launch %" PRIu64, launch);
-    if (try_map(d, h, when, &text, &bytes, &error)) try_write_file("a picture", path, text, bytes, false);
+    if (try_map(d, h, when, &text, &bytes, &error)) mm_file_try_write("a picture", path, text, bytes, false);
     free(text);
 }
