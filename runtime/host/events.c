@@ -45,9 +45,12 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The launch of the first complete event. */
+/* Whether it is complete, and of a launch. */
+static bool has_launch(const struct mm_trace_event *e) { return e->what != 0 && !mm_event_is_reset(e); }
+
+/* The launch of the first such event. */
 static uint32_t first_grid(const struct mm_trace_event *events, uint64_t count) {
-    while (count > 1 && events->what == 0) events++, count--;
+    while (count > 1 && !has_launch(events)) events++, count--;
     return count ? mm_event_grid(events) : 0;
 }
 
@@ -55,7 +58,7 @@ static uint32_t first_grid(const struct mm_trace_event *events, uint64_t count) 
 static uint64_t launches_of(const struct mm_trace_event *events, uint64_t count, uint32_t first, int32_t *launches) {
     uint64_t seen = 0, kept = 0;
     for (uint64_t i = 0; i < count; i++) {
-        if (events[i].what == 0) continue;
+        if (!has_launch(&events[i])) continue;
         const int32_t at = distance(mm_event_grid(&events[i]), first);
         if (seen == 0 || launches[seen - 1] != at) launches[seen++] = at;
     }
@@ -97,6 +100,12 @@ static bool visit(struct live_entry *entry, const struct mm_trace_event *e, uint
     return goes_on;
 }
 
+/* Nothing is live any more of what these events allocated. */
+static void forget(const struct live *l, const struct mm_trace_event *events, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        if (events[i].address) entry_of(l, events[i].address)->mark = 0;
+}
+
 bool mm_events_try_walk(const struct mm_trace_event *events, uint64_t count, uint64_t dropped, struct mm_trace_sum *sum, mm_events_visitor *visitor,
                         void *argument) {
     struct live l = {NULL, 1};
@@ -107,11 +116,16 @@ bool mm_events_try_walk(const struct mm_trace_event *events, uint64_t count, uin
     *sum = (struct mm_trace_sum){.dropped = dropped};
     const uint32_t first = first_grid(events, count);
     const uint64_t launch_count = done ? launches_of(events, count, first, launches) : 0;
-    uint64_t launch = 0;
-    int64_t grid = -1; /* of that launch; at first none */
+    uint64_t launch = 0, begin = 0; /* begin: after the last mm_reset */
+    int64_t grid = -1;              /* of that launch; at first none */
     for (uint64_t i = 0; done && i < count; i++) {
         const struct mm_trace_event *e = &events[i];
         struct live_entry *entry;
+        if (mm_event_is_reset(e)) {
+            forget(&l, events + begin, i - begin), begin = i;
+            done = visit(NULL, e, launch, visitor, argument);
+            continue;
+        }
         if (i + AHEAD < count) __builtin_prefetch(&l.entries[place_of(events[i + AHEAD].address) & l.mask]);
         if (!take(&l, e, sum, &entry)) continue;
         if (mm_event_grid(e) != grid) launch = launch_of(launches, launch_count, distance(mm_event_grid(e), first));

@@ -19,6 +19,7 @@
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 #include "runtime/host/state.h"
+#include "runtime/host/trace.h"
 #include "runtime/host/trim.h"
 
 /* The requested size, and the device's memory. */
@@ -363,6 +364,7 @@ bool mm_host_heap_try_reset(const struct mm_driver *d, struct mm_host_heap *h, s
     for (unsigned i = 0; done && i < h->chunks.count; i++) h->chunks.chunk[i].is_spare = false;
     if (done) h->trim.pending = 0, h->trim.is_idle_done = h->trim.has_looked = false, h->refusal[0] = 0;
     pthread_mutex_unlock(&h->lock);
+    if (done) mm_trace_reset(d, h);
     if (!done || !h->shared) return done;
     h->grower.null_bytes_at_end = h->grower.answer_at_end = h->grower.reported = 0;
     h->reports_said = 0, h->is_summed_up = false; /* try_stop has printed them all */

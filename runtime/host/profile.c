@@ -62,9 +62,19 @@ static void add_malloc(struct mm_profile_counts *n, uint64_t bytes) { n->mallocs
 static void add_free(struct mm_profile_counts *n, uint64_t bytes) { n->live--, n->live_bytes -= bytes; }
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
+/* Nothing is live any more. */
+static void reset(struct mm_profile *p) {
+    p->all.live = p->all.live_bytes = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        p->kernels[i].all.live = p->kernels[i].all.live_bytes = 0;
+        for (uint32_t s = 0; s < MM_PROFILE_SIZES; s++) p->kernels[i].sizes[s].live = p->kernels[i].sizes[s].live_bytes = 0;
+    }
+}
+
 static bool visit(void *argument, const struct mm_trace_event *e, uint64_t launch, uint64_t *mark) {
     struct counter *const c = (struct counter *)argument;
     struct mm_profile *const p = c->profile;
+    if (mm_event_is_reset(e)) return reset(p), true;
     const uint32_t row = row_of_launch(c, launch, mm_event_grid(e));
     if (row == UINT32_MAX) return false;
     if (mm_event_is_null(e)) {

@@ -25,6 +25,20 @@ void mm_trace_begin(const struct mm_driver *d, struct mm_host_heap *h) {
     mm_host_say("device %d: not %s (%s: %s)", h->device, is_trace ? "traced" : "profiled", error.call, mm_driver_error_name(d, error.code).text);
 }
 
+void mm_trace_reset(const struct mm_driver *d, const struct mm_host_heap *h) {
+    const struct mm_trace_event event = {.what = MM_TRACE_RESET};
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    struct mm_trace head;
+    if (!h->trace) return;
+    bool done = mm_copy_try_from_device(d, &head, h->trace, sizeof head, &error);
+    if (done && head.count >= MM_TRACE_EVENTS) return; /* later events are dropped */
+    const CUdeviceptr at = h->trace + offsetof(struct mm_trace, events) + head.count * sizeof event;
+    head.count++;
+    done = done && mm_copy_try_to_device(d, at, &event, sizeof event, &error) &&
+           mm_copy_try_to_device(d, h->trace + offsetof(struct mm_trace, count), &head.count, sizeof head.count, &error);
+    if (!done) mm_host_say("device %d: mm_reset is not in the trace (%s)", h->device, error.call);
+}
+
 static const char *name_of(void *kernels, uint32_t grid) { return mm_kernels_name((struct mm_host_kernels *)kernels, grid + 1ull); }
 
 /* Counts the events, and writes the profile. */

@@ -14,6 +14,9 @@ struct mm_host_heap;
  * not traced. */
 void mm_trace_begin(const struct mm_driver *d, struct mm_host_heap *heap);
 
+/* Records that mm_reset freed all that was live. No kernel runs in the heap's context, which is current. */
+void mm_trace_reset(const struct mm_driver *d, const struct mm_host_heap *heap);
+
 /* Where the contents of files go; NULL: not wanted. title: of the heap. sum: what was recorded. */
 struct mm_trace_out {
     FILE *trace, *profile;

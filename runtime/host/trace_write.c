@@ -37,6 +37,7 @@ struct writer {
 /* Writes the event, after a line with k if its launch is another one than that of the line before. */
 static bool visit(void *argument, const struct mm_trace_event *e, uint64_t launch, uint64_t *number) {
     struct writer *const w = (struct writer *)argument;
+    if (mm_event_is_reset(e)) return true; /* has no line */
     if (launch + 1 != w->launch) fprintf(w->out, "k %llu\n", (unsigned long long)launch);
     w->launch = launch + 1;
     write_event(e, mm_event_is_free(e) ? *number : e->bytes, w->out);

@@ -81,6 +81,26 @@ START_TEST(sizes) {
 }
 END_TEST
 
+/* After mm_reset nothing is live, and an earlier address is not freed. */
+START_TEST(resets) {
+    static const struct mm_trace_event with_resets[] = {
+        {0, 0, 0, MM_TRACE_RESET}, {0x1000, 64, 0, MALLOC(5)}, {0x2000, 32, 0, MALLOC(5)},  {0x2000, 0, 0, FREE(5)},
+        {0, 0, 0, MM_TRACE_RESET}, {0x1000, 0, 0, FREE(4)},    {0x2000, 16, 0, MALLOC(4)},  {0, 0, 0, MM_TRACE_RESET},
+        {0x1000, 8, 0, MALLOC(5)}, {0, 0, 0, MM_TRACE_RESET},  {0x1000, 100, 0, MALLOC(5)}, {0x2000, 0, 0, FREE(5)},
+    };
+    struct mm_profile p;
+    int asked = 0;
+    ck_assert(mm_profile_try_count(&p, with_resets, sizeof with_resets / sizeof *with_resets, 0, name_of, &asked));
+    ck_assert(asked == 2 && p.count == 2 && p.sum.mallocs == 5 && p.sum.frees == 1 && p.sum.left_out == 2 && p.sum.nulls == 0);
+    ck_assert(p.all.live == 1 && p.all.live_bytes == 100 && p.most_bytes == 100);
+    ck_assert(p.kernels[0].all.live == 1 && p.kernels[0].all.bytes == 204 && p.kernels[0].most_bytes == 100 && p.kernels[1].all.live == 0);
+    uint64_t live = 0;
+    for (uint32_t s = 0; s < MM_PROFILE_SIZES; s++) live += p.kernels[0].sizes[s].live + p.kernels[1].sizes[s].live;
+    ck_assert(live == 1);
+    mm_profile_drop(&p);
+}
+END_TEST
+
 /* Many kernels and launches: the rows grow. */
 static const char *many_of(void *argument, uint32_t grid) { return ((char(*)[8])argument)[grid % 500]; }
 START_TEST(many_kernels) {
@@ -356,6 +376,7 @@ int main(void) {
     tcase_set_timeout(c, 60);
     tcase_add_test(c, counts);
     tcase_add_test(c, sizes);
+    tcase_add_test(c, resets);
     tcase_add_test(c, many_kernels);
     tcase_add_test(c, texts);
     tcase_add_test(c, flame_graph);

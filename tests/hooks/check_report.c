@@ -468,6 +468,19 @@ START_TEST(profiles) {
     ck_assert_msg(strstr(text, "\n           1                  7          0            0            1                  7                  7  make\n") != NULL,
                   "%s", text);
     ck_assert(unlink("t") == 0);
+    r = RUN(SETTINGS(preload_mm, "MM_PROFILE=p.txt", "MM_TRACE=t", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "mm_reset");
+    ck_assert_msg(r.status == 0 && strstr(r.err, PROFILED("p.txt", "5 mallocs, 1 NULLs, 2 frees; 0 events dropped, 2")), "%s", r.err);
+    read_file("p.txt", text, sizeof text);
+    ck_assert_msg(strstr(text, "\n           3            3149828          1            0            0                  0            3149828  make\n") != NULL,
+                  "%s", text);
+    ck_assert_msg(strstr(text, "\n           2                110          0            2            1                 50                 60  other\n") != NULL,
+                  "%s", text);
+    ck_assert_msg(strstr(text, "\n           1            3145728            0                  0      4194304  make\n") != NULL, "%s", text);
+    read_file("t", text, sizeof text);
+    ck_assert_msg(strstr(text, "\nend 5 1 2 0\n") != NULL, "%s", text); /* mm_reset has no line */
+    r = RUN(SETTINGS(preload_mm, "MM_PROFILE=p.txt", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "mm_reset-fails");
+    ck_assert_msg(r.status == 0 && strstr(r.err, "mm: device 0: mm_reset is not in the trace (cuMemcpyDtoHAsync)\n"), "%s", r.err);
+    unlink("p.txt");
     r = RUN(SETTINGS(preload_mm, "MM_PROFILE=p.svg", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "fault");
     ck_assert_msg(r.status == 0 && strstr(r.err, "mm: device 0: no profile (cuMemcpyDtoHAsync)\n") && access("p.svg", F_OK) != 0, "%s", r.err);
     r = RUN(SETTINGS(preload_mm, "MM_PROFILE=/nonexistent/p", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "end");

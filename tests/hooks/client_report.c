@@ -378,7 +378,7 @@ static void fail_kernel(int argc, char **argv) {
 
 /* ---- traces ---- */
 
-/* Requests of two kernels: argv: how the heap ends (end, reset: it is not the last; fault: what is on the device cannot be read; many: there are more events than places). */
+/* Requests of two kernels: argv: how the heap ends (end, reset: it is not the last; mm_reset: it was reset; fault: what is on the device cannot be read; many: there are more events than places). */
 static void trace(int argc, char **argv) {
     CHECK(argc == 1);
     client_start();
@@ -397,6 +397,14 @@ static void trace(int argc, char **argv) {
     }
     if (strcmp(argv[0], "fault") == 0)
         standin->calls = 0, standin->fail_name = "cuMemcpyDtoHAsync_v2", standin->fail_code = CUDA_ERROR_LAUNCH_FAILED, standin->armed = true;
+    if (strncmp(argv[0], "mm_reset", 8) == 0) {
+        int (*reset)(void) = NULL;
+        *(void **)&reset = dlsym(RTLD_DEFAULT, "mm_reset");
+        if (strcmp(argv[0], "mm_reset-fails") == 0)
+            standin->calls = 0, standin->fail_name = "cuMemcpyDtoHAsync_v2", standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+        CHECK(reset && reset() == MM_OK && mm_closed_malloc(&ref, 50));
+        mm_closed_free(&ref, r); /* it is not live any more */
+    }
     if (strcmp(argv[0], "reset") != 0) return;
     OK(cu.cuDevicePrimaryCtxReset(0));
     client_start();
