@@ -271,10 +271,10 @@
 
 /* Environment variables that libmm.so reads; it reports any other MM_* as unknown. The second list has those that only mmnvcc reads, which libmm.so
  * ignores. */
-#define MM_HOST_VARIABLES                                                                                                                                   \
-    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_FAIL", "MM_CHECK", "MM_CHECK_EXITCODE",       \
-        "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_TRACE", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_POOL", "MM_POOL_FIT", "MM_POOL_CARVE", \
-        "MM_VERBOSE"
+#define MM_HOST_VARIABLES                                                                                                                                  \
+    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_FAIL", "MM_CHECK", "MM_CHECK_EXITCODE",      \
+        "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_MAP_SERIES", "MM_TRACE", "MM_PROFILE", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_POOL", \
+        "MM_POOL_FIT", "MM_POOL_CARVE", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
 /* Checked runs (kernels.h, inspect.c).
@@ -288,6 +288,8 @@
 #define MM_HOST_STRIDE_AFTER 32
 #define MM_HOST_SETTLE_US 10000
 #define MM_HOST_LEAKS_TOLD 100
+/* MM_MAP_SERIES (map_series.h): most frames of launches. */
+#define MM_HOST_MAP_FRAMES 24
 #define MM_CHECK_EXITCODE_MAX 255 /* the largest exit status of a process */
 
 /* MM_SPACING, in bytes: slices begin at multiples of it. 32 is a sector, the least that a GPU's cache fetches; 128 is a cache line. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Watched launches: in checked runs, and when MM_HEAP_MAP asks for a picture after each launch, each launch is numbered and the heap is inspected after it. With
+/* Watched launches: in checked runs, with MM_PROFILE, and when MM_HEAP_MAP or MM_MAP_SERIES asks for pictures of launches, each launch is numbered, and the heap may be inspected after it. With
  * MM_FAIL=kernel:NAME each launch of that kernel waits for the kernels before it and is waited for, so that the device can tell its requests from others
  * (runtime/checked/fail.h). No watched launch begins meanwhile. */
 #include "interpose/preload/attach_shared.h"
@@ -68,6 +68,16 @@ bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream 
     return is_watched;
 }
 
+/* Whether a heap of the context is looked at after its last launch. */
+static bool is_wanted(CUcontext handle) {
+    bool is = false;
+    pthread_mutex_lock(&mm_contexts_lock);
+    const struct context *c = mm_context_home_listed(handle);
+    for (unsigned i = 0; c && i < c->heap_count && !c->is_ending; i++) is |= mm_inspect_wants_launch(c->heaps[i]);
+    pthread_mutex_unlock(&mm_contexts_lock);
+    return is;
+}
+
 void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launched) {
     const uint64_t launch = is_launched ? ++watched_launches : 0;
     struct mm_driver_visit visit;
@@ -75,7 +85,7 @@ void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launc
     if (failing) try_fail(d, failing, false);
     failing = NULL;
     pthread_mutex_unlock(&watch_lock);
-    if (!is_launched || !mm_inspect_wants_launches() || !mm_driver_try_enter(d, handle, &visit)) return;
+    if (!is_launched || !mm_inspect_wants_launches() || !is_wanted(handle) || !mm_driver_try_enter(d, handle, &visit)) return;
     if (d->cuCtxSynchronize() == CUDA_SUCCESS) {
         pthread_mutex_lock(&mm_contexts_lock);
         const struct context *c = mm_context_home_listed(handle);

@@ -3,7 +3,8 @@
  * (closed.h). The host's side is runtime/host/trace.c.
  *
  * Representation. Device memory next to the heap: struct mm_trace, with a place for each of the first `room` events. `count` numbers the events; those with
- *   later numbers are only counted. An event is complete if its word `what` is not 0.
+ *   later numbers are only counted. An event is complete if its word `what` is not 0. The host adds
+ *   one for mm_reset, while no kernel runs.
  * Invariant. Of one address the events have the order of the calls. malloc draws its number after it has the memory, and free before it gives the memory back. If
  *   free gives p back and a later malloc returns p, its acquire of the memory pairs with free's release, so free's draw happens before malloc's, and has the lower
  *   number: the two are read-modify-writes of one word.

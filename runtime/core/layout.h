@@ -98,8 +98,8 @@ struct mm_guard {
     struct mm_eras eras[]; /* one per segment */
 };
 
-/* An event of a trace (trace.h). */
-enum mm_trace_kind { MM_TRACE_MALLOC = 1, MM_TRACE_FREE };
+/* An event of a trace (trace.h). MM_TRACE_RESET, of no launch: by the host, mm_reset freed all that was live. */
+enum mm_trace_kind { MM_TRACE_MALLOC = 1, MM_TRACE_FREE, MM_TRACE_RESET };
 struct mm_trace_event {
     uint64_t address, bytes; /* 0: malloc returned NULL; the requested bytes, of malloc */
     uint64_t cta;            /* its number in the grid, x first */

@@ -263,7 +263,9 @@ static void read_env(void) {
         mm_host_say("MM_CHECK_EXITCODE=%s is not understood; expected 0 to %d; using 0", value_text(text).text, MM_CHECK_EXITCODE_MAX);
     read_stats();
     env.heap_map = read_path("MM_HEAP_MAP");
+    env.map_series = read_path("MM_MAP_SERIES");
     env.trace = read_path("MM_TRACE");
+    env.profile = read_path("MM_PROFILE");
     read_trim();
     read_pool();
 }

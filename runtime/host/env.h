@@ -44,7 +44,9 @@ struct mm_host_env {
     enum mm_stats_form stats;
     const char *stats_file; /* patterns (inspect.h); NULL: standard error */
     const char *trace;      /* pattern of a file name; NULL: not traced */
+    const char *profile;    /* likewise */
     const char *heap_map;   /* pattern of a file name (inspect.h); NULL: no picture */
+    const char *map_series; /* likewise */
 };
 
 /* Reads and checks all MM_* variables, once per process, and reports the wrong ones. */

@@ -53,7 +53,7 @@ bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdev
     image->ref.on_misuse = mm_host_env_get()->on_misuse;
     image->ref.fill = mm_host_env_get()->fill;
     mm_fail_image(image);
-    if (mm_host_env_get()->trace && user_base) mm_trace_begin(d, h); /* after the guard */
+    if ((mm_host_env_get()->trace || mm_host_env_get()->profile) && user_base) mm_trace_begin(d, h); /* after the guard */
     image->ref.trace = h->trace;
     image->ref.guard = h->guard;
     if (h->guard) mm_heap_image_guard(image);

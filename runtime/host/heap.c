@@ -19,6 +19,7 @@
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 #include "runtime/host/state.h"
+#include "runtime/host/trace.h"
 #include "runtime/host/trim.h"
 
 /* The requested size, and the device's memory. */
@@ -159,7 +160,9 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     }
     h->kind = MM_HOST_HEAP_MAPPED;
     struct mm_driver_error no_names = {NULL, CUDA_SUCCESS};
-    if (h->guard && !(h->kernels = mm_kernels_create(d, h->context, &no_names))) mm_host_say("device %d: kernels have no names (%s)", h->device, no_names.call);
+    const bool has_names = h->guard || (h->trace && mm_host_env_get()->profile);
+    if (has_names && !(h->kernels = mm_kernels_create(d, h->context, &no_names)))
+        mm_host_say("device %d: kernels have no names (%s)", h->device, no_names.call);
     if (!h->shared) return true;
     if (mm_host_env_get()->trim_after_ms == MM_HOST_TRIM_IDLE_MS) mm_trim_load(d, h);
     if (mm_grower_start(d, h) != 0) {
@@ -361,6 +364,7 @@ bool mm_host_heap_try_reset(const struct mm_driver *d, struct mm_host_heap *h, s
     for (unsigned i = 0; done && i < h->chunks.count; i++) h->chunks.chunk[i].is_spare = false;
     if (done) h->trim.pending = 0, h->trim.is_idle_done = h->trim.has_looked = false, h->refusal[0] = 0;
     pthread_mutex_unlock(&h->lock);
+    if (done) mm_trace_reset(d, h);
     if (!done || !h->shared) return done;
     h->grower.null_bytes_at_end = h->grower.answer_at_end = h->grower.reported = 0;
     h->reports_said = 0, h->is_summed_up = false; /* try_stop has printed them all */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#define _GNU_SOURCE /* open_memstream, O_CLOEXEC */
+#define _GNU_SOURCE /* open_memstream */
 #include "runtime/host/inspect.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -13,6 +11,7 @@
 
 #include "runtime/host/env.h"
 #include "runtime/host/fail.h"
+#include "runtime/host/file.h"
 #include "runtime/host/leaks.h"
 #include "runtime/host/map.h"
 #include "runtime/host/report.h"
@@ -37,46 +36,6 @@ bool mm_inspect_try_path(const char *pattern, CUdevice device, uint64_t launch, 
     }
     path[n] = 0;
     return true;
-}
-
-/* The files of statistics that this process has written; under the lock of mm_inspect_statistics. */
-struct written {
-    struct written *next;
-    char path[];
-};
-static struct written *written;
-
-static bool was_written(const char *path) {
-    for (const struct written *w = written; w; w = w->next)
-        if (strcmp(w->path, path) == 0) return true;
-    return false;
-}
-
-static void note_written(const char *path) {
-    struct written *w = was_written(path) ? NULL : (struct written *)malloc(sizeof *w + strlen(path) + 1);
-    if (!w) return;
-    strcpy(w->path, path);
-    w->next = written;
-    written = w;
-}
-
-static bool try_write_all(int fd, const char *text, size_t bytes) {
-    while (bytes) {
-        const ssize_t n = write(fd, text, bytes);
-        if (n < 0 && errno != EINTR) return false;
-        if (n > 0) text += n, bytes -= (size_t)n;
-    }
-    return true;
-}
-
-/* Writes a file. If that fails, prints a message, in which `what` names the contents, and returns false. is_more: append. */
-static bool try_write_file(const char *what, const char *path, const char *text, size_t bytes, bool is_more) {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (is_more ? O_APPEND : O_TRUNC), 0666);
-    const bool done = fd >= 0 && try_write_all(fd, text, bytes);
-    const int reason = errno;
-    if (fd >= 0) close(fd);
-    if (!done) mm_host_say("cannot write %s to %s: %s", what, path, strerror(reason));
-    return done;
 }
 
 static bool say_too_long(const char *what) {
@@ -107,45 +66,93 @@ static bool try_named_path(const char *what, const char *pattern, CUdevice devic
 #define PICTURE "a picture"
 void mm_inspect_picture(CUdevice device, const char *name, uint64_t launch, const char *text, size_t bytes) {
     char path[PATH_MAX];
-    if (try_named_path(PICTURE, mm_host_env_get()->heap_map, device, name, launch, path)) try_write_file(PICTURE, path, text, bytes, false);
+    if (try_named_path(PICTURE, mm_host_env_get()->heap_map, device, name, launch, path)) mm_file_try_write(PICTURE, path, text, bytes, false);
 }
 
-static void take_trace(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+/* Whether there is a picture of each launch. */
+static bool has_launches(const char *pattern) {
+    for (const char *at = strchr(pattern, '%'); at && at[1]; at = strchr(at + 2, '%'))
+        if (at[1] == 'l') return true;
+    return false;
+}
+
+static void drop_text(struct mm_host_text *t) {
+    free(t->text);
+    t->text = NULL;
+}
+
+/* What the title of a heap's output begins with. */
+struct heap_title {
+    char text[120];
+};
+static struct heap_title title_of(const struct mm_host_heap *h) {
+    struct heap_title t;
+    snprintf(t.text, sizeof t.text, "Heap of device %d%s%s, process %ld", h->device, h->sibling ? ", " : "", h->sibling ? h->sibling : "", (long)getpid());
+    return t;
+}
+
+/* Collects the trace and the profile, as far as they are wanted. */
+static void take_events(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+    const struct mm_host_env *env = mm_host_env_get();
     struct mm_host_seen *const seen = &h->seen;
-    free(seen->trace);
-    seen->trace = NULL;
-    FILE *out = open_memstream(&seen->trace, &seen->trace_bytes);
-    if (!out) return;
-    const bool done = mm_trace_try_take(d, h, out, &seen->trace_sum, error);
-    if (fclose(out) == 0 && done) return;
-    free(seen->trace);
-    seen->trace = NULL;
+    const struct heap_title title = title_of(h);
+    drop_text(&seen->trace), drop_text(&seen->profile);
+    struct mm_trace_out out = {.title = title.text};
+    if (env->trace) out.trace = open_memstream(&seen->trace.text, &seen->trace.bytes);
+    if (env->profile) out.profile = open_memstream(&seen->profile.text, &seen->profile.bytes);
+    bool done = (out.trace || !env->trace) && (out.profile || !env->profile) && mm_trace_try_take(d, h, &out, error);
+    if (out.trace) done = fclose(out.trace) == 0 && done;
+    if (out.profile) done = fclose(out.profile) == 0 && done;
+    if (!done) drop_text(&seen->trace), drop_text(&seen->profile);
+    seen->trace_sum = out.sum;
 }
 
-static void write_trace(const struct mm_host_heap *h) {
+/* what: "a trace" or "a profile". pattern: NULL: it is not wanted. */
+static void write_events(const struct mm_host_heap *h, const char *what, const char *pattern, const struct mm_host_text *t) {
     const struct mm_trace_sum *s = &h->seen.trace_sum;
     char path[PATH_MAX];
-    if (!h->seen.trace) mm_host_say("device %d: no trace (%s)", h->device, h->seen.error.call ? h->seen.error.call : "the context had ended");
-    if (!h->seen.trace || !try_named_path("a trace", mm_host_env_get()->trace, h->device, h->sibling, 0, path)) return;
-    if (!try_write_file("a trace", path, h->seen.trace, h->seen.trace_bytes, false)) return;
-    mm_host_say("device %d: trace in %s: %llu mallocs, %llu NULLs, %llu frees; %llu events dropped, %llu left out", h->device, path,
+    if (!pattern) return;
+    if (!t->text) mm_host_say("device %d: no %s (%s)", h->device, what + 2, h->seen.error.call ? h->seen.error.call : "the context had ended");
+    if (!t->text || !try_named_path(what, pattern, h->device, h->sibling, 0, path)) return;
+    if (!mm_file_try_write(what, path, t->text, t->bytes, false)) return;
+    mm_host_say("device %d: %s in %s: %llu mallocs, %llu NULLs, %llu frees; %llu events dropped, %llu left out", h->device, what + 2, path,
                 (unsigned long long)s->mallocs, (unsigned long long)s->nulls, (unsigned long long)s->frees, (unsigned long long)s->dropped,
                 (unsigned long long)s->left_out);
 }
 
-static bool try_map(const struct mm_driver *d, struct mm_host_heap *h, const char *when, char **text, size_t *bytes, struct mm_driver_error *error) {
+/* The map of the heap as it is now. NULL: there is none. */
+static struct mm_map *map_of(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     struct mm_snapshot s;
-    char title[160];
-    if (!mm_snapshot_try_take(d, h, &s, error)) return false;
+    if (!mm_snapshot_try_take(d, h, &s, error)) return NULL;
+    struct mm_map *map = mm_map_take(&s);
+    mm_snapshot_drop(&s);
+    return map;
+}
+
+static bool try_map(const struct mm_driver *d, struct mm_host_heap *h, const char *when, char **text, size_t *bytes, struct mm_driver_error *error) {
+    char title[200];
+    struct mm_map *map = map_of(d, h, error);
+    if (!map) return false;
     FILE *out = open_memstream(text, bytes);
-    snprintf(title, sizeof title, "Heap of device %d%s%s, process %ld, %s", h->device, h->sibling ? ", " : "", h->sibling ? h->sibling : "", (long)getpid(),
-             when);
+    snprintf(title, sizeof title, "%s, %s", title_of(h).text, when);
     if (out) {
-        mm_map_write(&s, title, out);
+        mm_map_write(map, title, out);
         fclose(out);
     }
-    mm_snapshot_drop(&s);
+    free(map);
     return out != NULL;
+}
+
+static void write_series(struct mm_host_heap *h) {
+    struct mm_host_text t = {NULL, 0};
+    char path[PATH_MAX];
+    if (!mm_map_series_has_any(&h->seen.series)) return;
+    FILE *out = open_memstream(&t.text, &t.bytes);
+    if (!out) return;
+    mm_map_series_write(&h->seen.series, title_of(h).text, out);
+    if (fclose(out) == 0 && try_named_path("a picture", mm_host_env_get()->map_series, h->device, h->sibling, 0, path)) mm_file_try_write("a picture", path, t.text, t.bytes, false);
+    free(t.text);
+    mm_map_series_drop(&h->seen.series);
 }
 
 void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
@@ -153,10 +160,11 @@ void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     struct mm_driver_visit visit;
     const bool is_checked = h->guard != 0;
-    if ((env->stats == MM_STATS_NONE && !is_checked && !env->heap_map && !h->ref.fail && !h->trace) || h->kind == MM_HOST_HEAP_ABSENT) return;
+    if ((env->stats == MM_STATS_NONE && !is_checked && !env->heap_map && !env->map_series && !h->ref.fail && !h->trace) || h->kind == MM_HOST_HEAP_ABSENT)
+        return;
     if (!mm_driver_try_enter(d, h->context, &visit)) return;
     struct mm_host_seen *seen = &h->seen;
-    if (h->trace) take_trace(d, h, &error);
+    if (h->trace) take_events(d, h, &error);
     seen->has_fail = h->ref.fail && mm_fail_try_take(d, h, &seen->fail, &error);
     if (env->stats != MM_STATS_NONE || is_checked) {
         if (!seen->stats) seen->stats = (struct mm_host_stats *)malloc(sizeof *seen->stats);
@@ -165,7 +173,8 @@ void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
         seen->has_stats = seen->stats && (seen->leaks || !is_checked) && mm_stats_try_take(d, h, seen->stats, seen->leaks, &error);
         seen->has_leaks = seen->has_stats && is_checked;
     }
-    if (env->heap_map && !mm_inspect_wants_launches()) {
+    if (env->map_series) mm_map_series_end(&seen->series, map_of(d, h, &error));
+    if (env->heap_map && !has_launches(env->heap_map)) {
         free(seen->map);
         seen->map = NULL;
         if (!try_map(d, h, "at the end", &seen->map, &seen->map_bytes, &error)) seen->map = NULL;
@@ -183,9 +192,9 @@ void mm_inspect_statistics(CUdevice device, mm_inspect_writer *writer, void *arg
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return;
     pthread_mutex_lock(&lock);
-    writer(argument, !was_written(path), out);
+    writer(argument, !mm_file_was_written(path), out);
     fclose(out);
-    if (pattern ? try_write_file("statistics", path, text, bytes, was_written(path)) : mm_host_say_text(text, bytes)) note_written(path);
+    if (pattern ? mm_file_try_write("statistics", path, text, bytes, mm_file_was_written(path)) : mm_host_say_text(text, bytes)) mm_file_note(path);
     pthread_mutex_unlock(&lock);
     free(text);
 }
@@ -227,24 +236,34 @@ void mm_inspect_write(struct mm_host_heap *h) {
         else mm_host_say("device %d: no statistics (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     }
     if (seen->map) mm_inspect_picture(h->device, h->sibling, 0, seen->map, seen->map_bytes);
-    if (h->trace) write_trace(h);
+    write_series(h);
+    if (h->trace) write_events(h, "a trace", env->trace, &seen->trace), write_events(h, "a profile", env->profile, &seen->profile);
     if (seen->has_leaks) mm_leaks_drop(seen->leaks);
-    free(seen->trace), free(seen->stats), free(seen->leaks), free(seen->map);
+    drop_text(&seen->trace), drop_text(&seen->profile), free(seen->stats), free(seen->leaks), free(seen->map);
     memset(seen, 0, sizeof *seen);
 }
 
 bool mm_inspect_wants_launches(void) {
-    const char *pattern = mm_host_env_get()->heap_map;
-    for (const char *at = pattern ? strchr(pattern, '%') : NULL; at && at[1]; at = strchr(at + 2, '%'))
-        if (at[1] == 'l') return true;
-    return false;
+    const struct mm_host_env *env = mm_host_env_get();
+    return env->map_series || (env->heap_map && has_launches(env->heap_map));
+}
+
+bool mm_inspect_wants_launch(struct mm_host_heap *h) {
+    const struct mm_host_env *env = mm_host_env_get();
+    if (h->kind == MM_HOST_HEAP_ABSENT) return false;
+    h->seen.wants_frame = env->map_series && mm_map_series_wants(&h->seen.series);
+    return h->seen.wants_frame || (env->heap_map && has_launches(env->heap_map));
 }
 
 void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64_t launch) {
+    const struct mm_host_env *env = mm_host_env_get();
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     char when[60], *text = NULL;
     size_t bytes = 0;
     if (h->kind == MM_HOST_HEAP_ABSENT) return;
+    if (h->seen.wants_frame) mm_map_series_add(&h->seen.series, map_of(d, h, &error));
+    h->seen.wants_frame = false;
+    if (!env->heap_map || !has_launches(env->heap_map)) return;
     snprintf(when, sizeof when, "after launch %" PRIu64, launch);
     if (try_map(d, h, when, &text, &bytes, &error)) mm_inspect_picture(h->device, h->sibling, launch, text, bytes);
     free(text);

@@ -26,8 +26,10 @@ void mm_inspect_statistics(CUdevice device, mm_inspect_writer *writer, void *arg
 /* Writes a picture where MM_HEAP_MAP says; name (NULL: none) comes before the file's suffix. */
 void mm_inspect_picture(CUdevice device, const char *name, uint64_t launch, const char *text, size_t bytes);
 
-/* Whether a picture is to be written after each launch; writes it. The context is current, and no kernel runs there. */
+/* Whether launches are looked at; whether that of the last launch in the heap's context is; looks at it: the context is current, and no kernel runs there. The
+ * caller excludes other calls for the heap. */
 bool mm_inspect_wants_launches(void);
+bool mm_inspect_wants_launch(struct mm_host_heap *heap);
 void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t launch);
 
 /* Whether the checked run of any heap that has ended found an error. */

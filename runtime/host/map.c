@@ -9,26 +9,12 @@
 #include "runtime/host/svg.h"
 
 /* In pixels. */
-#define CELL 10u
 #define GAP 1u /* between cells, not within a run */
 #define COLUMNS_MIN 32u
 #define COLUMNS_MAX 256u
 
 enum kind { KIND_SPAN = MM_USAGE_CLASSES, KIND_SMALL, KIND_FREE, KIND_RUN, KIND_NONE, KINDS };
-
-struct cell {
-    uint8_t kind;   /* enum kind, or the size class that has most of its pages or, if pages have objects of all sizes, of its bytes */
-    uint8_t begins; /* whether a run begins here */
-    uint8_t live;   /* the live share, 255 for all */
-};
-
-struct map {
-    const struct mm_snapshot *of;
-    uint32_t columns, rows;
-    struct cell *cells;
-    uint32_t counts[KINDS];
-    uint64_t live[KINDS]; /* objects */
-};
+MM_STATIC_ASSERT((int)KINDS == (int)MM_MAP_KINDS, "the header says how many");
 
 struct colour {
     char text[8];
@@ -52,9 +38,8 @@ static struct colour colour_of(uint32_t kind) {
     return colour;
 }
 
-static struct cell look(struct map *map, uint32_t s) {
-    const struct mm_snapshot *of = map->of;
-    struct cell cell = {KIND_NONE, 0, 0};
+static struct mm_map_cell look(const struct mm_snapshot *of, struct mm_map *map, uint32_t s) {
+    struct mm_map_cell cell = {KIND_NONE, 0, 0};
     struct mm_usage usage;
     memset(&usage, 0, sizeof usage);
     of->walk(&of->ref, s, s + 1, &usage);
@@ -76,29 +61,32 @@ static struct cell look(struct map *map, uint32_t s) {
     return cell;
 }
 
-static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
-    const uint32_t side = CELL - GAP;
+static void write_kind(const struct mm_map *map, uint32_t kind, uint32_t columns, FILE *out) {
+    const uint32_t side = MM_MAP_CELL - GAP;
     const struct colour fill = colour_of(kind);
     if (!map->counts[kind]) return;
     fprintf(out, "<path fill=\"%s\"%s d=\"", fill.text, kind <= KIND_SMALL ? " fill-opacity=\"0.25\"" : "");
-    for (uint32_t s = 0; s < map->of->segment_count; s++) {
-        const struct cell *cell = &map->cells[s];
+    for (uint32_t s = 0; s < map->segment_count; s++) {
+        const struct mm_map_cell *cell = &map->cells[s];
         if (cell->kind != kind) continue;
-        const uint32_t x = s % map->columns, y = s / map->columns;
-        const bool goes_on = kind == KIND_RUN && x + 1 < map->columns && s + 1 < map->of->segment_count && cell[1].kind == KIND_RUN && !cell[1].begins;
-        mm_svg_rectangle(out, MM_SVG_MARGIN + x * CELL, MM_SVG_TITLE_HEIGHT + y * CELL, goes_on ? CELL : side, side);
+        const uint32_t x = s % columns, y = s / columns;
+        const bool goes_on = kind == KIND_RUN && x + 1 < columns && s + 1 < map->segment_count && cell[1].kind == KIND_RUN && !cell[1].begins;
+        mm_svg_rectangle(out, x * MM_MAP_CELL, y * MM_MAP_CELL, goes_on ? MM_MAP_CELL : side, side);
     }
     fputs("\"/>\n", out);
     if (kind > KIND_SMALL) return;
     fprintf(out, "<path fill=\"%s\" d=\"", fill.text);
-    for (uint32_t s = 0; s < map->of->segment_count; s++) {
-        const struct cell *cell = &map->cells[s];
+    for (uint32_t s = 0; s < map->segment_count; s++) {
+        const struct mm_map_cell *cell = &map->cells[s];
         if (cell->kind != kind || !cell->live) continue;
         const uint32_t tenths = side * 10 * cell->live / 255;
-        fprintf(out, "M%u %uh%uv-%u.%uh-%uz", MM_SVG_MARGIN + s % map->columns * CELL, MM_SVG_TITLE_HEIGHT + s / map->columns * CELL + side, side, tenths / 10,
-                tenths % 10, side);
+        fprintf(out, "M%u %uh%uv-%u.%uh-%uz", s % columns * MM_MAP_CELL, s / columns * MM_MAP_CELL + side, side, tenths / 10, tenths % 10, side);
     }
     fputs("\"/>\n", out);
+}
+
+void mm_map_write_cells(const struct mm_map *map, uint32_t columns, FILE *out) {
+    for (uint32_t kind = 0; kind < KIND_NONE; kind++) write_kind(map, kind, columns, out);
 }
 
 static const char *name_of(uint32_t kind, char *name, size_t name_bytes) {
@@ -109,36 +97,54 @@ static const char *name_of(uint32_t kind, char *name, size_t name_bytes) {
     return name;
 }
 
-static void write_legend(const struct map *map, uint32_t x, FILE *out) {
-    uint32_t y = MM_SVG_TITLE_HEIGHT + MM_SVG_LEGEND_ROW / 2;
+void mm_map_write_key(uint32_t kind, uint32_t x, uint32_t y, FILE *out) {
     char name[40];
+    mm_svg_legend(out, x, y, colour_of(kind).text);
+    fputs(name_of(kind, name, sizeof name), out);
+}
+
+static void write_legend(const struct mm_map *map, uint32_t x, FILE *out) {
+    uint32_t y = MM_SVG_TITLE_HEIGHT + MM_SVG_LEGEND_ROW / 2;
     for (uint32_t kind = 0; kind < KINDS; kind++) {
-        if (!map->counts[kind] && !map->live[kind]) continue;
-        mm_svg_legend(out, x, y, colour_of(kind).text);
-        fprintf(out, "%s: %u segments", name_of(kind, name, sizeof name), map->counts[kind]);
+        if (!mm_map_has(map, kind)) continue;
+        mm_map_write_key(kind, x, y, out);
+        fprintf(out, ": %u segments", map->counts[kind]);
         if (kind <= KIND_SPAN || kind == KIND_RUN) fprintf(out, ", %llu live", (unsigned long long)map->live[kind]);
         fputs("</text>\n", out);
         y += MM_SVG_LEGEND_ROW;
     }
 }
 
-void mm_map_write(const struct mm_snapshot *snapshot, const char *title, FILE *out) {
-    struct map map = {snapshot, COLUMNS_MIN, 0, NULL, {0}, {0}};
-    const uint32_t n = snapshot->segment_count;
+bool mm_map_has(const struct mm_map *map, uint32_t kind) { return map->counts[kind] || map->live[kind]; }
+uint32_t mm_map_used(const struct mm_map *map) { return map->segment_count - map->counts[KIND_FREE] - map->counts[KIND_NONE]; }
+
+uint32_t mm_map_columns(uint32_t segments) {
+    uint32_t columns = COLUMNS_MIN;
+    while (columns < COLUMNS_MAX && columns * columns < segments + segments / 4) columns += 16;
+    return columns;
+}
+
+struct mm_map *mm_map_take(const struct mm_snapshot *of) {
+    const uint32_t n = of->segment_count;
+    struct mm_map *map = (struct mm_map *)calloc(1, sizeof *map + n * sizeof *map->cells);
+    if (!map) return NULL;
+    map->segment_count = n;
+    for (uint32_t s = 0; s < n; s++) map->cells[s] = look(of, map, s);
+    return map;
+}
+
+void mm_map_write(const struct mm_map *map, const char *title, FILE *out) {
+    const uint32_t n = map->segment_count, columns = mm_map_columns(n);
     uint32_t legend = 0;
-    map.cells = (struct cell *)calloc(n ? n : 1, sizeof *map.cells);
-    if (!map.cells) return;
-    while (map.columns < COLUMNS_MAX && map.columns * map.columns < n + n / 4) map.columns += 16;
-    map.rows = (n + map.columns - 1) / map.columns;
-    for (uint32_t s = 0; s < n; s++) map.cells[s] = look(&map, s);
-    for (uint32_t kind = 0; kind < KINDS; kind++) legend += map.counts[kind] || map.live[kind] ? MM_SVG_LEGEND_ROW : 0;
-    const uint32_t width = MM_SVG_MARGIN + map.columns * CELL + MM_SVG_MARGIN + MM_SVG_LEGEND_WIDTH, tall = map.rows * CELL;
+    for (uint32_t kind = 0; kind < KINDS; kind++) legend += mm_map_has(map, kind) ? MM_SVG_LEGEND_ROW : 0;
+    const uint32_t width = MM_SVG_MARGIN + columns * MM_MAP_CELL + MM_SVG_MARGIN + MM_SVG_LEGEND_WIDTH, tall = (n + columns - 1) / columns * MM_MAP_CELL;
     const uint32_t height = MM_SVG_TITLE_HEIGHT + (tall > legend ? tall : legend) + MM_SVG_MARGIN;
     mm_svg_begin(out, width, height, title,
                  "%u segments of %s, %u to a row, the lowest address first; the colour of what has most of its pages, filled as far as live", n,
-                 mm_host_size(MM_SEGMENT_BYTES).text, map.columns);
-    for (uint32_t kind = 0; kind < KIND_NONE; kind++) write_cells(&map, kind, out);
-    write_legend(&map, MM_SVG_MARGIN + map.columns * CELL + MM_SVG_MARGIN, out);
+                 mm_host_size(MM_SEGMENT_BYTES).text, columns);
+    fprintf(out, "<g transform=\"translate(%u %u)\">\n", MM_SVG_MARGIN, MM_SVG_TITLE_HEIGHT);
+    mm_map_write_cells(map, columns, out);
+    fputs("</g>\n", out);
+    write_legend(map, MM_SVG_MARGIN + columns * MM_MAP_CELL + MM_SVG_MARGIN, out);
     fputs("</svg>\n", out);
-    free(map.cells);
 }

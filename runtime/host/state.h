@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "runtime/host/chunks.h"
+#include "runtime/host/map_series.h"
 #include "runtime/host/trace_write.h"
 
 /* A heap's kind depends on what the driver provided:
@@ -24,6 +25,12 @@ struct mm_host_shared {
     char zeros[MM_HOST_ZEROS_BYTES]; /* never written; source of copies (fresh.c) */
 };
 
+/* The contents of a file. */
+struct mm_host_text {
+    char *text; /* NULL: none */
+    size_t bytes;
+};
+
 /* Results that are written when the heap ends (inspect.h). */
 struct mm_host_seen {
     struct mm_host_stats *stats;
@@ -32,11 +39,12 @@ struct mm_host_seen {
     bool has_leaks;
     bool has_fail;
     struct mm_fail fail;
-    char *trace; /* NULL: none */
-    size_t trace_bytes;
+    struct mm_host_text trace, profile;
     struct mm_trace_sum trace_sum;
     char *map; /* NULL: none */
     size_t map_bytes;
+    struct mm_map_series series;
+    bool wants_frame;             /* the last launch gets one */
     struct mm_driver_error error; /* why something is missing */
 };
 
@@ -47,7 +55,7 @@ struct mm_host_heap {
     CUcontext context;
     struct mm_heap_ref ref;          /* see mm_host_heap_published; ref.heap is 0 if the heap is absent */
     CUdeviceptr guard;               /* struct mm_guard, with MM_CHECK=1; else 0 */
-    CUdeviceptr trace;               /* struct mm_trace, with MM_TRACE; else 0 */
+    CUdeviceptr trace;               /* struct mm_trace, with MM_TRACE or MM_PROFILE; else 0 */
     struct mm_host_kernels *kernels; /* names of kernels (kernels.h); NULL: unknown */
     struct mm_layout layout;
     struct mm_vm_range user, metadata;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Traces (MM_TRACE): the host's part of runtime/checked/trace.h. The events stay in device memory until the heap ends; then they become a file
- * (docs/reference/traces.md), which tools/mmbench reads. */
+/* Traces and profiles (MM_TRACE, MM_PROFILE): the host's part of runtime/checked/trace.h. The events stay in device memory until the heap ends; then they become
+ * a file (docs/reference/traces.md), which tools/mmbench reads, and a profile (docs/how-to/profiling.md). */
 #ifndef MM_HOST_TRACE_H
 #define MM_HOST_TRACE_H
 
 #include "runtime/host/driver.h"
+#include "runtime/host/profile.h"
 #include "runtime/host/trace_write.h"
 
 struct mm_host_heap;
@@ -13,7 +14,16 @@ struct mm_host_heap;
  * not traced. */
 void mm_trace_begin(const struct mm_driver *d, struct mm_host_heap *heap);
 
-/* Reads the events, and appends the file's contents to `out`. */
-bool mm_trace_try_take(const struct mm_driver *d, const struct mm_host_heap *heap, FILE *out, struct mm_trace_sum *sum, struct mm_driver_error *error);
+/* Records that mm_reset freed all that was live. No kernel runs in the heap's context, which is current. */
+void mm_trace_reset(const struct mm_driver *d, const struct mm_host_heap *heap);
+
+/* Where the contents of files go; NULL: not wanted. title: of the heap. sum: what was recorded. */
+struct mm_trace_out {
+    FILE *trace, *profile;
+    const char *title;
+    struct mm_trace_sum sum;
+};
+/* Reads the events, and appends the files' contents. */
+bool mm_trace_try_take(const struct mm_driver *d, const struct mm_host_heap *heap, struct mm_trace_out *out, struct mm_driver_error *error);
 
 #endif

@@ -25,7 +25,7 @@ $(BUILD)/tests/bench/test_footprint $(BUILD)/tests/bench/test_footprint_builtin:
 	$(CC) $(CFLAGS_MM) $(FOOTPRINT_FLAGS) -isystem $(CUDA_HOME)/include $< $(FOOTPRINT_C) $$(pkg-config --cflags --libs check) -o $@
 
 # Traces: the writer of the run time, the reader, the plan of a replay.
-TRACE_C := runtime/host/trace_write.c $(addprefix $(BENCH_SRC)/child/,trace.c replay_plan.c)
+TRACE_C := runtime/host/trace_write.c runtime/host/events.c $(addprefix $(BENCH_SRC)/child/,trace.c replay_plan.c)
 $(BUILD)/tests/bench/test_trace: tests/bench/test_trace.c $(addprefix tests/bench/,counted.h cta.h) tests/runner.h $(TRACE_C) runtime/host/trace_write.h $(BENCH_H)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread -fsanitize=address,undefined -fno-sanitize-recover=all -isystem $(CUDA_HOME)/include $< $(TRACE_C) \

@@ -158,6 +158,7 @@ START_TEST(writes) {
     const uint64_t first = bases[_i], earlier = first - 2, later = (first + 2) & MM_TRACE_LAUNCH_MAX;
     const struct mm_trace_event events[] = {
         event(0, 0, 0, 0),                                                    /* incomplete: its kernel was stopped */
+        event(0, 0, 0, MM_TRACE_RESET),                                       /* of no launch, without a line */
         event(0x1000, 64, 5, MALLOC(first, 17)),                              /* launch numbers wrap */
         event(0x2000, 100, 5, MALLOC(first, 18) | 8 << MM_TRACE_ALIGN_SHIFT), /* and one that ran at the same time, submitted earlier */
         event(0x3000, 1, 6, MALLOC(earlier, 0)),

@@ -28,7 +28,7 @@ GPU_SUITES := $(GPU_INSIDE) $(GPU_OTHERS) $(GPU_APPS) $(GPU_PLAIN_APPS) $(GPU_GR
 # Programs that run.sh and crowded.sh run in addition to the suites; pairs is run by hand.
 GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse filled filled_rdc filled_ptx \
     tools tools_debug plain_tools plain_tools_debug occupy \
-    failing failing_rdc failing_ptx failing_plain pool host host_builtin liblate.so liblate_plain.so liblate_builtin.so)
+    failing failing_rdc failing_ptx failing_plain profiled profiled_ptx profiled_plain pool host host_builtin liblate.so liblate_plain.so liblate_builtin.so)
 # Images of two allocators in one process, for each of the others that make allocators has built; and the same with PTX of that one.
 GPU_TWO := $(patsubst $(BUILD)/lib/allocators/%/driver.fatbin,$(GPU_TESTS)/two_%,$(wildcard $(MM_SIBLINGS:%=$(BUILD)/lib/allocators/%/driver.fatbin)))
 GPU_TWO_TEXTS := $(GPU_TWO:$(GPU_TESTS)/two_%=$(GPU_TESTS)/two_ptx_%)
@@ -139,6 +139,16 @@ $(addprefix $(GPU_TESTS)/,failing failing_rdc failing_ptx): tests/gpu/failing.cu
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) $(GPU_MODE) $< -o $@
 $(GPU_TESTS)/failing_plain: tests/gpu/failing.cu tests/gpu/cuda_ok.h
+	@mkdir -p $(@D)
+	$(NVCC) $(GPU_FLAGS) $(GPU_MODE) $< -o $@
+
+# Requests that are known by kernel (MM_PROFILE).
+$(GPU_TESTS)/profiled $(GPU_TESTS)/profiled_plain: GPU_MODE := -arch=sm_$(GPU_ARCH)
+$(GPU_TESTS)/profiled_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH)
+$(addprefix $(GPU_TESTS)/,profiled profiled_ptx): tests/gpu/profiled.cu tests/gpu/cuda_ok.h $(MM_PTX) $(MM_LIBRARIES) | all
+	@mkdir -p $(@D)
+	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) $(GPU_MODE) $< -o $@
+$(GPU_TESTS)/profiled_plain: tests/gpu/profiled.cu tests/gpu/cuda_ok.h
 	@mkdir -p $(@D)
 	$(NVCC) $(GPU_FLAGS) $(GPU_MODE) $< -o $@
 

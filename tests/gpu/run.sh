@@ -39,6 +39,7 @@ tests/gpu/planted.sh "$build" || failed=1
 tests/gpu/filled.sh "$build" || failed=1
 tests/gpu/failing.sh "$build" || failed=1
 tests/gpu/trace.sh "$build" || failed=1
+tests/gpu/profile.sh "$build" || failed=1
 tests/gpu/host.sh "$build" || failed=1
 tests/gpu/pool.sh "$build" || failed=1
 tests/gpu/tools.sh "$build" || failed=1

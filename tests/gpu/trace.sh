@@ -3,31 +3,12 @@
 # trace.sh BUILD: traces of programs are valid, have as many mallocs and frees as the programs make, replay without NULL, and cost at most three times the program's time.
 # Ends with "trace: N passed, M failed", and prints what each took.
 set -u
-build=$(readlink -f "$1") passed=0 failed=0
+build=$(readlink -f "$1")
 dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT || exit
 out=$dir/out
 
-# check NAME COMMAND...: the command succeeds.
-check() {
-    if "${@:2}"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL  %s: %s\n' "$1" "$(tail -n 3 "$out")"
-    fi
-}
-now_ms() { date +%s%3N; }
-# least_ms COMMAND...: the least time of five runs.
-least_ms() {
-    local begin took least=1000000000
-    for _ in 1 2 3 4 5; do
-        begin=$(now_ms)
-        "$@" >"$out" 2>&1 || return
-        took=$(($(now_ms) - begin))
-        ((took >= least)) || least=$took
-    done
-    echo "$least"
-}
+# shellcheck source=tests/gpu/timed.sh
+source "$(dirname "$0")/timed.sh"
 # counts FILE: mallocs, NULLs, frees, dropped, as mmbench --check-trace prints them.
 counts() { "$build/bin/mmbench" --check-trace "$1" 2>&1 | sed -nE 's/.*: ([0-9]+) mallocs, ([0-9]+) NULLs, ([0-9]+) frees in .*; ([0-9]+) events dropped$/\1 \2 \3 \4/p'; }
 

@@ -35,12 +35,24 @@ static const struct mm_host_env *read_with(const char *name, const char *value) 
     return &env;
 }
 /* Variables for which any nonempty value is a file name. */
-static bool is_path(const char *name) { return strcmp(name, "MM_STATS_FILE") == 0 || strcmp(name, "MM_HEAP_MAP") == 0 || strcmp(name, "MM_TRACE") == 0; }
+static bool is_path(const char *name) {
+    return strcmp(name, "MM_STATS_FILE") == 0 || strcmp(name, "MM_HEAP_MAP") == 0 || strcmp(name, "MM_MAP_SERIES") == 0 || strcmp(name, "MM_TRACE") == 0 ||
+           strcmp(name, "MM_PROFILE") == 0;
+}
+static const char *path_in(const struct mm_host_env *e, const char *name) {
+    switch (name[3]) {
+    case 'S': return e->stats_file;
+    case 'H': return e->heap_map;
+    case 'M': return e->map_series;
+    case 'T': return e->trace;
+    default: return e->profile;
+    }
+}
 static bool is_default(const struct mm_host_env *e) {
-    return !e->is_checked && !e->check_exitcode && e->stats == 0 && !e->stats_file && !e->heap_map && !e->trace && !e->verbose && e->gives_back &&
-           e->trim_after_ms == MM_TRIM_SECONDS_DEFAULT * 1000 && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes &&
-           !e->heap_max.percent && e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT && e->spacing == MM_SPACING_DEFAULT && e->fill == MM_FILL_NONE &&
-           e->fail == MM_FAIL_NONE && !e->fail_text && !e->fail_kernel && !e->is_cudas;
+    return !e->is_checked && !e->check_exitcode && e->stats == 0 && !e->stats_file && !e->heap_map && !e->map_series && !e->trace && !e->profile &&
+           !e->verbose && e->gives_back && e->trim_after_ms == MM_TRIM_SECONDS_DEFAULT * 1000 && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent &&
+           !e->heap_max.bytes && !e->heap_max.percent && e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT && e->spacing == MM_SPACING_DEFAULT &&
+           e->fill == MM_FILL_NONE && e->fail == MM_FAIL_NONE && !e->fail_text && !e->fail_kernel && !e->is_cudas;
 }
 
 static const char *const bad[] = {
@@ -60,11 +72,7 @@ START_TEST(directed) {
         for (int k = 0; k < BAD; k++) {
             const struct mm_host_env *e = read_with(names[i], bad[k]);
             if (is_path(names[i]) && *bad[k]) {
-                ck_assert_msg(said == 0 && strcmp(names[i][3] == 'S'   ? e->stats_file
-                                                  : names[i][3] == 'T' ? e->trace
-                                                                       : e->heap_map,
-                                                  bad[k]) == 0,
-                              "%s=%s", names[i], bad[k]);
+                ck_assert_msg(said == 0 && strcmp(path_in(e, names[i]), bad[k]) == 0, "%s=%s", names[i], bad[k]);
                 continue;
             }
             ck_assert_msg(said == 1 && is_default(e), "%s=%s: %d lines, the default %s", names[i], bad[k], said, is_default(e) ? "holds" : "does not");

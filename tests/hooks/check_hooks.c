@@ -84,6 +84,7 @@ END_TEST
 #define RUNS "other " MM_STR(MM_ABI_VERSION) "_random_walk_runs"
 #define NOT_CHECKED(name) "mm: device 0: not checked: random-walk-" name " has no checked runs\n"
 #define NOT_TRACED(name) "mm: device 0: not traced: random-walk-" name " has no traces\n"
+#define NOT_PROFILED "mm: device 0: not profiled: random-walk-runs has no profiles\n"
 #define FOREIGN "mm: device 0: invalid free(%s), a pointer of another allocator, another GPU's heap or the stack, by thread (1,0,0) of block (0,0,0)\n"
 START_TEST(allocators_of_two_modules) {
     struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", COOP, "mm");
@@ -95,6 +96,10 @@ START_TEST(allocators_of_two_modules) {
     r = RUN(SETTINGS(preload_mm, "MM_TRACE=of_two.trace"), "./client", "v2-legacy", "siblings", RUNS, COOP);
     expect(&r, 0, "", NOT_TRACED("runs") NOT_TRACED("coop"));
     ck_assert(access("of_two.trace", F_OK) != 0);
+    r = RUN(SETTINGS(preload_mm, "MM_PROFILE=of_two.svg"), "./client", "v2-legacy", "siblings", "mm", RUNS);
+    ck_assert_msg(r.status == 0 && strncmp(r.err, NOT_PROFILED, strlen(NOT_PROFILED)) == 0 && strstr(r.err, "mm: device 0: profile in of_two.svg: "), "%s",
+                  r.err);
+    ck_assert(unlink("of_two.svg") == 0 && access("of_two.random-walk-runs.svg", F_OK) != 0);
     r = RUN(SETTINGS(preload_mm, "MM_STATS=1", "MM_HEAP_MAP=of_two"), "./client", "v2-legacy", "siblings", "mm", COOP);
     ck_assert_msg(r.status == 0 && strstr(r.err, "mm: device 0: allocator: random-walk-coop\n") && !strstr(r.err, "allocator: gallatin"), "%s", r.err);
     ck_assert(access("of_two", R_OK) == 0 && access("of_two.random-walk-coop", R_OK) == 0);
@@ -260,7 +265,7 @@ static const struct {
     {"MM_OFF=2", "16\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "16\n",
      "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
-     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_FAIL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_TRACE, MM_OFF, MM_RUN_ALLOCATOR, MM_ALLOW_UNSAFE, MM_POOL, MM_POOL_FIT, MM_POOL_CARVE, MM_VERBOSE\n"},
+     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_FAIL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_MAP_SERIES, MM_TRACE, MM_PROFILE, MM_OFF, MM_RUN_ALLOCATOR, MM_ALLOW_UNSAFE, MM_POOL, MM_POOL_FIT, MM_POOL_CARVE, MM_VERBOSE\n"},
     {"MMX=1", "16\n", ""},
 };
 
@@ -453,6 +458,16 @@ START_TEST(mmrun_runs) {
     expect(&r, 0, "text,a b,%l,1,junk,cuda\n", "");
     r = RUN(NULL, mmrun, "--trace=a b", "sh", "-c", "echo $MM_TRACE");
     expect(&r, 0, "a b\n", "");
+    r = RUN(NULL, mmrun, "--map-series=a b.svg", "--profile=%p c.svg", "sh", "-c", "echo $MM_MAP_SERIES,$MM_PROFILE");
+    expect(&r, 0, "a b.svg,%p c.svg\n", "");
+    static const char *const of_files[] = {"--map-series", "--profile"};
+    for (int i = 0; i < 4; i++) {
+        char option[32], line[100];
+        snprintf(option, sizeof option, "%s%s", of_files[i / 2], i % 2 ? "=" : "");
+        snprintf(line, sizeof line, "mmrun: %s wants a file: %s=FILE\n", of_files[i / 2], of_files[i / 2]);
+        r = RUN(NULL, mmrun, option, "true");
+        expect(&r, 125, "", line);
+    }
     r = RUN(NULL, mmrun, "--trace=", "true");
     expect(&r, 125, "", "mmrun: --trace wants a file: --trace=FILE\n");
     r = RUN(NULL, mmrun, "--trace", "true");

@@ -282,8 +282,8 @@ static void checked_faults(int argc, char **argv) {
     standin->calls = 0, standin->fail_at = atoi(argv[0]), standin->fail_code = CUDA_ERROR_OUT_OF_MEMORY, standin->armed = true;
     for (int i = 0; i < 2; i++) client_launch(f, NULL);
     ref = standin->last_ref;
-    CHECK(ref.heap == 0 || ref.user_base == 0 || (ref.open_bytes == 0) == (ref.guard != 0));
-    for (int i = 0; ref.guard != 0 && i < 100; i++) mm_guard_malloc(&ref, 100);
+    CHECK(ref.heap == 0 || ref.user_base == 0 || (ref.open_bytes == 0) == (ref.guard != 0 || ref.trace != 0));
+    for (int i = 0; (ref.guard != 0 || ref.trace != 0) && i < 100; i++) mm_closed_malloc(&ref, 100);
     puts(standin->failed ? standin->failed : "none");
 }
 
@@ -378,7 +378,7 @@ static void fail_kernel(int argc, char **argv) {
 
 /* ---- traces ---- */
 
-/* Requests of two kernels: argv: how the heap ends (end, reset: it is not the last; fault: what is on the device cannot be read; many: there are more events than places). */
+/* Requests of two kernels: argv: how the heap ends (end, reset: it is not the last; mm_reset: it was reset; fault: what is on the device cannot be read; many: there are more events than places). */
 static void trace(int argc, char **argv) {
     CHECK(argc == 1);
     client_start();
@@ -397,12 +397,36 @@ static void trace(int argc, char **argv) {
     }
     if (strcmp(argv[0], "fault") == 0)
         standin->calls = 0, standin->fail_name = "cuMemcpyDtoHAsync_v2", standin->fail_code = CUDA_ERROR_LAUNCH_FAILED, standin->armed = true;
+    if (strncmp(argv[0], "mm_reset", 8) == 0) {
+        int (*reset)(void) = NULL;
+        *(void **)&reset = dlsym(RTLD_DEFAULT, "mm_reset");
+        if (strcmp(argv[0], "mm_reset-fails") == 0)
+            standin->calls = 0, standin->fail_name = "cuMemcpyDtoHAsync_v2", standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+        CHECK(reset && reset() == MM_OK && mm_closed_malloc(&ref, 50));
+        mm_closed_free(&ref, r); /* it is not live any more */
+    }
     if (strcmp(argv[0], "reset") != 0) return;
     OK(cu.cuDevicePrimaryCtxReset(0));
     client_start();
     module = NULL;
     launch("make");
     CHECK(mm_closed_malloc(&ref, 7));
+}
+
+static int looks; /* launches that were waited for */
+static void at_look(void) { looks++; }
+
+/* argv: so many launches, each of which allocates a page or more. Prints how many of them were waited for. */
+static void launches(int argc, char **argv) {
+    CHECK(argc == 1);
+    client_start();
+    standin->at_synchronize = at_look;
+    for (int i = 0; i < atoi(argv[0]); i++) {
+        launch("make");
+        CHECK(mm_heap_malloc(&ref, 100000));
+    }
+    standin->at_synchronize = NULL;
+    printf("%d\n", looks);
 }
 
 /* The memory of the trace is refused: the heap has none, and is open. */
@@ -439,6 +463,7 @@ const struct scenario client_report_scenarios[] = {
     {"fill", fill},
     {"trace", trace},
     {"trace-refused", trace_refused},
+    {"launches", launches},
     {"fail", fail},
     {"fail-kernel", fail_kernel},
     {"checked-faults", checked_faults},

@@ -57,12 +57,22 @@ first_failing_of_report() {
 # Prints the first failing suite of traces, with this source changed.
 first_failing_of_traces() {
     local source list=()
-    for source in runtime/host/trace_write.c tools/mmbench/child/{trace,replay_plan}.c; do
+    for source in runtime/host/{trace_write,events}.c tools/mmbench/child/{trace,replay_plan}.c; do
         if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
     done
     "${CC:-cc}" "${flags[@]}" -D_GNU_SOURCE= -pthread tests/bench/test_trace.c "${list[@]}" "${check[@]}" -o "$work/test_trace" 2>"$work/log" || { echo 'does not compile'; return; }
     BOUNDED_CLOCK=100 bounded "$work/out" "$work/test_trace" || { echo test_trace; return; }
     [[ $1 == tools/* ]] || first_failing_of_report
+}
+# Prints the first failing suite of profiles and series of maps, with this source changed.
+first_failing_of_profiles() {
+    local source list=()
+    for source in runtime/host/{events,profile*,map,map_series,say}.c; do
+        if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
+    done
+    "${CC:-cc}" "${flags[@]}" -D_GNU_SOURCE= -pthread tests/hooks/check_profile.c "${list[@]}" "${check[@]}" -o "$work/check_profile" 2>"$work/log" || { echo 'does not compile'; return; }
+    BOUNDED_CLOCK=100 bounded "$work/out" "$work/check_profile" || { echo check_profile; return; }
+    first_failing_of_report
 }
 # Prints the first failing scenario or suite; short ones run first.
 first_failing() {
@@ -192,6 +202,7 @@ case $only in
 pool:*) ;;
 fail:*) killer=$(first_failing_of_report) ;;
 trace:*) killer=$(first_failing_of_traces none) ;;
+profile:*) killer=$(first_failing_of_profiles none) ;;
 *) [[ $killer ]] || killer=$(first_failing) ;;
 esac
 [[ ! $killer ]] || untried 'hook mutants' "$killer"
@@ -207,6 +218,7 @@ while IFS= read -r line; do
         pool:*) killer=$(first_failing_of_pool) ;;
         fail:*) killer=$(first_failing_of_report) ;;
         trace:*) killer=$(first_failing_of_traces "$file") ;;
+        profile:*) killer=$(first_failing_of_profiles "$file") ;;
         *) killer=$(first_failing) ;;
         esac
         if [[ $killer ]]; then verdict="killed    $name: $killer"; else verdict="survived  $name"; fi

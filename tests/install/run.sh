@@ -365,6 +365,8 @@ it 'completion of mmrun --check --' eval 'has " $(completes mmrun --check --) " 
 it 'completion of mmrun --fill=' offers 'zero junk none' mmrun --fill =
 it 'completion of mmrun --allocator=' offers 'mm cuda gallatin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw circular circular-fused circular-multi circular-multi-fused ouroboros-s-p ouroboros-va-p ouroboros-vl-p ouroboros-s-c ouroboros-va-c ouroboros-vl-c' mmrun --allocator =
 it 'completion of mmrun --trace=' eval 'has " $(completes mmrun --trace = ow) " " own.c "'
+it 'completion of mmrun --profile=' eval 'has " $(completes mmrun --profile = ow) " " own.c "'
+it 'completion of mmrun --map-series=' eval 'has " $(completes mmrun --map-series = ow) " " own.c "'
 it 'completion of mmrun --fail=' offers '1/1000 1 kernel:' mmrun --fail =
 it 'completion of mmrun --pool=' offers 'off small keep async' mmrun --pool =
 it 'completion of mmrun --fill=j' offers 'junk' mmrun --fill = j

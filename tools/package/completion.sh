@@ -35,7 +35,7 @@ _mm_mmrun_value() {
     --fill) mapfile -t COMPREPLY < <(compgen -W 'zero junk none' -- "$typed") ;;
     --fail) mapfile -t COMPREPLY < <(compgen -W '1/1000 1 kernel:' -- "$typed") ;;
     --pool) mapfile -t COMPREPLY < <(compgen -W 'off small keep async' -- "$typed") ;;
-    --stats-file | --heap-map | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$typed") ;;
+    --stats-file | --heap-map | --map-series | --profile | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$typed") ;;
     esac
 }
 
@@ -53,7 +53,7 @@ _mm_mmrun() {
     elif [[ ${COMP_WORDS[COMP_CWORD - 1]} == = ]]; then
         _mm_mmrun_value "${COMP_WORDS[COMP_CWORD - 2]}"
     elif [[ ${COMP_WORDS[COMP_CWORD]} == -* && ${COMP_WORDS[COMP_CWORD - 1]} != -- ]]; then
-        _mm_words '--stats --stats-file= --heap-map= --trace= --check --allocator= --fill= --fail= --pool= --help --version -h -V'
+        _mm_words '--stats --stats-file= --heap-map= --map-series= --profile= --trace= --check --allocator= --fill= --fail= --pool= --help --version -h -V'
         [[ ${#COMPREPLY[@]} -ne 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2> /dev/null
     else
         mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")

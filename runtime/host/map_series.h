@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Maps of a heap over a run (MM_MAP_SERIES): one picture with at most MM_HOST_MAP_FRAMES frames, and one of the end.
+ *
+ * At first each launch gets a frame. When there is no more room, every second frame is dropped, and from then on only every second launch gets one, and so on. So
+ * the frames cover all launches evenly, however many there are, and their number of waits grows with the logarithm of that of the launches. */
+#ifndef MM_HOST_MAP_SERIES_H
+#define MM_HOST_MAP_SERIES_H
+
+#include <stdbool.h>
+
+#include "runtime/host/map.h"
+
+struct mm_map_frame {
+    struct mm_map *map;
+    uint64_t launch; /* of the heap's context, from 1 */
+};
+
+/* Begins as zeros. */
+struct mm_map_series {
+    struct mm_map_frame frames[MM_HOST_MAP_FRAMES], end;
+    unsigned count, stride_shift; /* log2 of the launches per frame */
+    uint64_t launches;
+};
+
+/* A launch was made. Returns whether it gets a frame when it has ended: then mm_map_series_add is called, unless that fails. */
+bool mm_map_series_wants(struct mm_map_series *series);
+/* Adds the frame of the last launch. Frees the map later. NULL: no memory, no frame. */
+void mm_map_series_add(struct mm_map_series *series, struct mm_map *map);
+/* Sets the frame of the end, in place of any earlier one. */
+void mm_map_series_end(struct mm_map_series *series, struct mm_map *map);
+
+bool mm_map_series_has_any(const struct mm_map_series *series);
+void mm_map_series_write(const struct mm_map_series *series, const char *title, FILE *out);
+/* Frees the frames; the series is zeros then. */
+void mm_map_series_drop(struct mm_map_series *series);
+
+#endif
