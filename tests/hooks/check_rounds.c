@@ -10,7 +10,7 @@
 
 #define CONTEXT ((CUcontext)64)
 #define PATIENT 4000000000u /* looks of a thread that shall share */
-#define LONG_US 100000      /* a thread that is about to call has called by then */
+#define LONG_US 20000       /* a thread that is about to wait waits by then, as a rule */
 
 static int calls, failing_call; /* of cuCtxSynchronize; that one fails */
 static bool is_held;            /* the first call does not return */
@@ -60,18 +60,27 @@ static int four_threads(void) {
     return errors;
 }
 
+/* Has four threads wait until they make only `least` calls, since a thread may be suspended just before it waits; they never make fewer. */
+static void expect_calls(int least, int errors) {
+    int tries = 0;
+    do {
+        calls = started = 0;
+        ck_assert_int_eq(four_threads(), errors);
+        ck_assert_int_ge(calls, least);
+    } while (calls != least && ++tries < 20);
+    ck_assert_int_eq(calls, least);
+}
+
 START_TEST(one_call_serves_those_who_came_before) {
-    ck_assert_int_eq(four_threads(), 0);
-    ck_assert_int_eq(calls, 2); /* not 1: that one began before they came */
-    ck_assert_int_eq(waits(NULL) == NULL, 1);
+    expect_calls(2, 0); /* not 1: that one began before they came */
+    ck_assert_ptr_null(waits(NULL));
     ck_assert_int_eq(calls, 3); /* work may have come since */
 }
 END_TEST
 
 START_TEST(an_error_is_one_threads) {
     failing_call = _i + 1;
-    ck_assert_int_eq(four_threads(), 1);
-    ck_assert_int_eq(calls, 2 + _i); /* the others make one more for themselves */
+    expect_calls(2 + _i, 1); /* the others make one more for themselves */
 }
 END_TEST
 

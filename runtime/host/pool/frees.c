@@ -109,7 +109,7 @@ static CUresult wait_for_work(const struct mm_driver *d, struct mm_pool *of) {
 /* The wait of a free of keep is over: its allocation, which is ENDING, is free in the books; or, after an error, the program's. The caller holds the lock. */
 static void end_after(CUresult r, CUdeviceptr address) {
     struct mm_allocation *const a = mm_pool_allocation_at(address);
-    if (!a) return; /* it went with its context */
+    if (!a || __atomic_load_n(&a->state, __ATOMIC_RELAXED) != MM_ALLOCATION_ENDING) return; /* it went with its context; another one may be there */
     if (r == CUDA_SUCCESS) mm_pool_release(a);
     else mm_pool_count_live(a->pool, a->asked_bytes), mm_allocation_becomes(a, MM_ALLOCATION_LIVE);
 }
