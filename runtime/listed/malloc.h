@@ -140,7 +140,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
                 stage = MM_LISTED_SHORT, before = mapped;
             }
             if (added == MM_LISTED_BUSY) {
-                mm_pause(ref, MM_MAKE_PAUSE * mm_at_most(polls + 1, 4));
+                mm_pause(ref, MM_MAKE_PAUSE);
                 mm_wait();
             }
         }
