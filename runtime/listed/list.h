@@ -106,7 +106,7 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
     is_mine = mm_warp_shuffle(here, is_mine, leader), leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
     if (is_mine == MM_LIST_OWN) added = MM_LISTED_OWN;
     else if (is_mine != MM_LIST_OTHERS) added = bits != 0 || is_mine == MM_LIST_GREW ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
-    MM_UNROLLED(4)
+    MM_ROLLED
     for (uint32_t i = 0; i < 64; i++) news |= bits >> i & 1 ? (uint64_t)mm_listed_is_new(ref, leaf * 64 + i) << i : 0;
     if (news != 0) mm_listed_begin(ref, mm_popcount(news), rank, many);
     MM_ROLLED

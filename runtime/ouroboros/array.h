@@ -73,11 +73,11 @@ MM_FN_RARE void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint
     }
     mm_store_release_u64(&of->lock, 0);
 }
-/* The lanes clear the first slots, before anything is enqueued. */
-MM_FN void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t rank, uint32_t many) {
+/* n new segments come after `before` others. Before the first one the lanes clear the first slots. */
+MM_FN_RARE void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t before, uint32_t n, uint32_t rank, uint32_t many) {
+    (void)n;
     MM_UNROLLED(4)
-    for (uint32_t i = rank; i < MM_CLASS_COUNT * MM_EXTENT / 2; i += many) mm_store_two((uint64_t *)ref->table + 2 * i, 0, 0);
+    for (uint32_t i = rank; before == 0 && i < MM_CLASS_COUNT * MM_EXTENT / 2; i += many) mm_store_two((uint64_t *)ref->table + 2 * i, 0, 0);
 }
-MM_FN void mm_queues_more(const struct mm_heap_ref *ref, uint64_t k, uint32_t rank, uint32_t many) { (void)ref, (void)k, (void)rank, (void)many; }
 
 #endif

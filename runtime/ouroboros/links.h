@@ -26,6 +26,7 @@
 MM_FN uint32_t mm_links_number(uint32_t q, uint32_t number) { return q << 28 | number % MM_LINKS_NUMBERS; }
 MM_FN int32_t mm_links_ahead(uint64_t word, uint32_t number) { return (int32_t)(((uint32_t)(word >> 32) - number) << 4) >> 4; }
 #define MM_LINKS_NONE (~0ull << 32)
+#define MM_LINKS_GONE ~0u
 MM_FN uint64_t mm_links_word(uint32_t number, uint32_t id) { return (uint64_t)number << 32 | id; }
 
 /* A word for each number modulo MM_STORE_NUMBERS: the last number, plus 1, that could not be appended when a caller came to put. It has no slot at its
@@ -60,8 +61,8 @@ MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint6
     mm_store_release_u64(&of->lock, 0);
 }
 
-/* The id of queue chunk `number`, which the caller has a position of; 0: it is not appended. A walk begins anew only if oldest went on, and it does not go
- * beyond `number` before the caller passes. */
+/* The id of queue chunk `number`; 0: it is not appended; MM_LINKS_GONE: it has left. A walk begins anew only if oldest went on, and it does not go beyond a
+ * number of which the caller has a position. */
 MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint64_t newest = mm_load_acquire_u64(&of->newest);
@@ -69,6 +70,7 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
     MM_ROLLED
     for (uint32_t looks = 0, last = 0; looks < MM_OURO_LONG_LOOKS;) {
         if ((uint32_t)at == 0 || mm_links_ahead(at, number) > 0) at = mm_load_acquire_u64(&of->oldest);
+        if ((uint32_t)at != 0 && mm_links_ahead(at, number) > 0) return MM_LINKS_GONE;
         uint64_t next = (uint32_t)at != 0 ? at : MM_LINKS_NONE;
         MM_ROLLED
         while ((uint32_t)next != 0 && mm_links_ahead(next, number) < 0) at = next, next = mm_links_next(ref, at);
@@ -97,10 +99,12 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     if (in == 0 && mm_links_next(ref, mm_links_word(number, id)) == MM_LINKS_NONE) mm_links_extend(ref, q, mm_links_word(number, id));
     return &mm_store_at(ref, id)->slot[in];
 }
-MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
-    const uint64_t oldest = mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest); /* 0 is number 0 of any queue */
-    const uint32_t next = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&mm_queue_of(ref, q)->back) >> MM_OURO_STORE_SHIFT));
-    return mm_links_ahead(oldest, next) <= -(int32_t)(MM_STORE_NUMBERS / 2);
+MM_FN_RARE int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    const uint64_t oldest = mm_load_relaxed_u64(&of->oldest), newest = mm_load_relaxed_u64(&of->newest); /* 0 is number 0 of any queue */
+    const uint32_t next = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT));
+    if (mm_links_ahead(oldest, next) <= -(int32_t)(MM_STORE_NUMBERS / 2)) return 1;
+    return ((uint32_t)newest == 0 || mm_links_ahead(newest, next) < 0) && mm_links_find(ref, q, next) == 0;
 }
 /* Passing; and takes the queue chunks from oldest on in which all have passed out of the list. */
 MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {

@@ -176,10 +176,7 @@ MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_new)
 }
 MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return mm_load_relaxed_u8(mm_chunks_known(ref, s)) == 0; }
 MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t n, uint32_t rank, uint32_t many) {
-    const uint64_t back = mm_load_relaxed_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back);
-    if (back == 0) mm_queues_begin(ref, rank, many);
-    MM_ROLLED
-    for (uint32_t i = 0; i < n; i++) mm_queues_more(ref, back / MM_OURO_SEGMENT_CHUNKS + i, rank, many);
+    mm_queues_begin(ref, (uint32_t)(mm_load_relaxed_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS), n, rank, many);
 }
 MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) {
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_queue_reserve(ref, MM_OURO_FREE, MM_OURO_SEGMENT_CHUNKS * mm_popcount(bits));

@@ -10,9 +10,10 @@
  *       reached, and a taker that has drawn a position which nobody has drawn to put has a right without an entry, if a stale one was lost: it drops it.
  *   I2  a position's putter and taker each pass once (storage.h): the taker for both if it has found the entry.
  * Full. There are as many slots as entries (array.h, storage.h). But a put may meet an entry in its slot, or find no slot: while an array is made larger, or if
- *   a thread is suspended in the list queue for so long that all queue chunks are behind it. Then it draws another position, MM_OURO_TRIES at most. If it gets
- *   none (refused counts that), the mask or chunk stays out of the queue, and free: a sweep finds it and enqueues it, and, of chunk allocators, so does the
- *   next free in the chunk. No page is lost, and nobody traps.
+ *   a thread is suspended that installs queue chunks. Then it draws another position, MM_OURO_TRIES at most. It first looks whether the next position has a slot
+ *   already, and waits for it: a position without one helps nobody, and only who has a right takes it away from front. (Puts that did not look filled a queue
+ *   with such positions, and there was no right any more.) If it gets no slot (refused counts that), the mask or chunk stays out of the queue, and free: a sweep
+ *   finds it and enqueues it, and, of chunk allocators, so does the next free in the chunk. No page is lost, and nobody traps.
  * Linearisation points. The compare-and-swaps of the slot.
  * Progress. All loops are bounded.
  * Stale. Array queue: a putter that is suspended while the queue goes round once may put its entry behind front, where it is found in the next round;
@@ -41,7 +42,7 @@
 #define MM_QUEUE_NONE ~0u
 
 /* Puts an entry at position p of queue q, which the caller has drawn; the caller counts it. Returns whether it did. Releases. */
-MM_FN int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t entry) {
+MM_FN_RARE int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t entry) {
     uint32_t *const slot = mm_queue_slot(ref, q, p);
     if (slot != NULL && mm_cas_acq_rel_u32(slot, 0, entry + 1)) return 1;
     if (slot != NULL) mm_cas_acq_rel_u32(slot, MM_QUEUE_SKIP, 0);
@@ -62,10 +63,11 @@ MM_FN_RARE int mm_queue_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t 
 
 /* Puts n entries from `entry` on, at most 64, with one addition for all. What finds no slot is put alone. */
 MM_FN_RARE void mm_queue_put_all(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry, uint32_t n) {
-    const uint64_t p = mm_add_relaxed_u64(&mm_queue_of(ref, q)->back, n);
     uint64_t done = 0;
+    const int is_full = mm_queue_is_full(ref, q);
+    const uint64_t p = is_full ? 0 : mm_add_relaxed_u64(&mm_queue_of(ref, q)->back, n);
     MM_ROLLED
-    for (uint32_t i = 0; i < n; i++) done |= (uint64_t)mm_queue_put_at(ref, q, p + i, entry + i) << i;
+    for (uint32_t i = 0; i < n && !is_full; i++) done |= (uint64_t)mm_queue_put_at(ref, q, p + i, entry + i) << i;
     if (done != 0) mm_semaphore_put(ref, q, mm_popcount(done));
     MM_ROLLED
     for (uint64_t rest = mm_bits_low(n) & ~done; rest != 0; rest &= rest - 1) mm_queue_put(ref, q, entry + mm_ctz(rest));

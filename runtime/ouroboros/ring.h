@@ -3,7 +3,7 @@
  *
  * Representation. The word of queue chunk `number` is that of the number modulo MM_STORE_NUMBERS: {lap : 32 | id : 32}; lap: number / MM_STORE_NUMBERS. id 0:
  *   it is not installed yet; MM_RING_NONE: it has no slots. When all have passed, the word becomes that of the next lap.
- *   oldest: the number of the first one in which not all have passed. newest: all numbers before it were installed.
+ *   oldest: the number of the first one in which not all have passed. newest: the number before it was installed; all before have their words.
  * Installing. A thread that needs a queue chunk takes the queue's lock, if it is free, and installs all that are missing up to back, and one more. The others
  *   look. If newest does not go on for MM_OURO_LONG_LOOKS looks, the thread with the lock is suspended, or a lane of their own warp, or there is no memory:
  *   then the word becomes MM_RING_NONE. Who draws the first position of a queue chunk has the next one installed. (When each thread installed what it needed,
@@ -36,24 +36,29 @@ MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q) {
         const uint64_t empty = mm_ring_empty(number), word = mm_load_relaxed_u64(at);
         if (word < empty || (word == empty && (id = mm_store_take(ref, number)) == 0)) break; /* the last lap's is still used; or there is no memory */
         if (word == empty && !mm_cas_acq_rel_u64(at, empty, empty | id)) mm_store_give(ref, id);
-        mm_store_relaxed_u64(&of->newest, number + 1);
+        else if (word != (empty | MM_RING_NONE)) mm_store_relaxed_u64(&of->newest, number + 1);
     }
     mm_store_release_u64(&of->lock, 0);
 }
-/* The word of queue chunk `number` of queue q, which is not there yet. Acquires. */
-MM_FN_RARE uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64_t number) {
+/* Waits until the word of queue chunk `number` is not empty; or, is_put, until that one or a later one is installed. Returns whether it is. */
+MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint64_t number, int is_put) {
     uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = mm_load_relaxed_u64(newest);
-    const uint64_t empty = mm_ring_empty(number);
     MM_ROLLED
     for (uint32_t looks = 0; looks < MM_OURO_LONG_LOOKS; looks++) {
         mm_ring_extend(ref, q);
-        const uint64_t word = mm_load_acquire_u64(at), now = mm_load_relaxed_u64(newest);
-        if (word != empty) return word;
+        const uint64_t now = mm_load_relaxed_u64(newest);
+        if (is_put ? now > number : mm_load_relaxed_u64(at) != mm_ring_empty(number)) return 1;
         if (now != seen) seen = now, looks = 0;
         mm_pause(ref, MM_MAKE_PAUSE);
         mm_wait();
     }
-    return mm_cas_acq_rel_u64(at, empty, empty | MM_RING_NONE) ? empty | MM_RING_NONE : mm_load_acquire_u64(at);
+    return 0;
+}
+/* The word of queue chunk `number` of queue q, of which the caller has a position, and which was not there yet. Acquires. */
+MM_FN_RARE uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64_t number) {
+    uint64_t *at = mm_ring_at(ref, q, number);
+    const uint64_t empty = mm_ring_empty(number), none = empty | MM_RING_NONE;
+    return !mm_ring_await(ref, q, number, 0) && mm_cas_acq_rel_u64(at, empty, none) ? none : mm_load_acquire_u64(at);
 }
 MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
     const uint64_t number = p >> MM_OURO_STORE_SHIFT;
@@ -63,9 +68,11 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     if (in == 0) mm_ring_extend(ref, q);
     return mm_ring_is_there(word) ? &mm_store_at(ref, (uint32_t)word)->slot[in] : NULL;
 }
-MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
-    const uint64_t oldest = mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest);
-    return (int64_t)((mm_load_relaxed_u64(&mm_queue_of(ref, q)->back) >> MM_OURO_STORE_SHIFT) - oldest) >= MM_STORE_NUMBERS / 2;
+MM_FN_RARE int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    const uint64_t oldest = mm_load_relaxed_u64(&of->oldest), next = mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT;
+    if ((int64_t)(next - oldest) >= MM_STORE_NUMBERS / 2) return 1;
+    return mm_load_relaxed_u64(&of->newest) <= next && !mm_ring_await(ref, q, next, 1);
 }
 /* The last one that passes gives the queue chunk back, makes the word that of the next lap, and oldest goes on. */
 MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {

@@ -21,8 +21,9 @@
 
 #define MM_STORE_SLOTS (1u << MM_OURO_STORE_SHIFT)
 struct mm_store {
-    uint64_t number, next, link, spare[5]; /* number, next: links.h */
+    uint64_t number, next, link, spare0; /* number, next: links.h */
     uint32_t slot[MM_STORE_SLOTS];
+    uint64_t spare1[4];
 };
 MM_STATIC_ASSERT(MM_TABLE_SHARE *MM_SEGMENT_PAGES * 8 >= sizeof(struct mm_store) && MM_STORE_SLOTS >= 2 * MM_OURO_SEGMENT_CHUNKS * MM_OURO_MASKS,
                  "one for each segment, which needs half of one");
@@ -45,7 +46,7 @@ MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t numb
 MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) { return (struct mm_store *)ref->table + (id - 1); }
 
 /* Makes all slots of queue chunk `id` 0; a share of them, if several lanes do so. */
-MM_FN void mm_store_clear(const struct mm_heap_ref *ref, uint32_t id, uint32_t rank, uint32_t many) {
+MM_FN_RARE void mm_store_clear(const struct mm_heap_ref *ref, uint32_t id, uint32_t rank, uint32_t many) {
     MM_UNROLLED(4)
     for (uint32_t i = 4 * rank; i < MM_STORE_SLOTS; i += 4 * many) mm_store_two((uint64_t *)&mm_store_at(ref, id)->slot[i], 0, 0);
 }
@@ -86,13 +87,10 @@ MM_FN_RARE void mm_store_give(const struct mm_heap_ref *ref, uint32_t id) {
     } while (!mm_cas_acq_rel_u64(&pool->pool_free, head, ((head >> 32) + 1) << 32 | id));
 }
 MM_FN void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { (void)ref, (void)q, (void)n; }
-/* The lanes clear queue chunks before anything is enqueued, and those that new segments bring. */
-MM_FN void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t rank, uint32_t many) {
+/* n new segments come after `before` others: the lanes clear the queue chunks that these bring, and those that are there before any. */
+MM_FN_RARE void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t before, uint32_t n, uint32_t rank, uint32_t many) {
     MM_ROLLED
-    for (uint32_t id = 1; id <= MM_STORE_FIRST; id++) mm_store_clear(ref, id, rank, many);
-}
-MM_FN void mm_queues_more(const struct mm_heap_ref *ref, uint64_t k, uint32_t rank, uint32_t many) {
-    mm_store_clear(ref, MM_STORE_FIRST + 1 + (uint32_t)k, rank, many);
+    for (uint32_t id = before != 0 ? MM_STORE_FIRST + before : 0; id < MM_STORE_FIRST + before + n; id++) mm_store_clear(ref, id + 1, rank, many);
 }
 
 #endif

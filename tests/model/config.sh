@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Writes mmconfig.h with tiny sizes: config.sh MMCONFIG CURSORS ITERATIONS MAKERS [PAGE MADE STORE]. PAGE: log2 of a page, by default 10: a page of 1 KiB,
-# that is 64 slices of 16 bytes and two words; a segment of 64 pages; slices of 256 bytes at most, so that anything larger is a span. Two entries to an extent.
+# Writes mmconfig.h with tiny sizes: config.sh MMCONFIG CURSORS ITERATIONS MAKERS [PAGE MADE STORE EXTENT SHORT]. PAGE: log2 of a page, by default 10: a page of 1 KiB,
+# that is 64 slices of 16 bytes and two words; a segment of 64 pages; slices of 256 bytes at most, so that anything larger is a span.
 # CURSORS: slices of a class for each cursor (a shift); ITERATIONS: looks of a waiting loop; MAKERS: pages of a class for each maker of blocks after the first.
 # MADE: places of two blocks, by default, are remembered, and a waiter for one looks twice, without pauses, which would only add steps. STORE: log2 of the
-# slots of a queue chunk of Ouroboros. A scenario sets how many slices a block has (world_cut).
+# slots of a queue chunk of Ouroboros. EXTENT: log2 of the entries of an extent, by default 1; Ouroboros has its first queue chunks, or slots, in the
+# extents; SHORT: looks of a caller of Ouroboros while nobody cuts a chunk, by default none. A scenario sets how many slices a block has (world_cut).
 set -eu
 sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_SEGMENT_SHIFT\) .*/\1 '"$((${5:-10} + 6))/" \
     -e 's/^\(#define MM_SLICE_SHIFT_MAX\) .*/\1 8/' \
-    -e 's/^\(#define MM_EXTENT_SHIFT\) .*/\1 1/' \
+    -e 's/^\(#define MM_EXTENT_SHIFT\) .*/\1 '"${8:-1}/" \
     -e 's/^\(#define MM_SAMPLE_ROUNDS\) .*/\1 2/' \
     -e 's/^\(#define MM_SAMPLE_POOR\) .*/\1 2/' \
     -e 's/^\(#define MM_OPEN_POLLS\) .*/\1 2/' \
@@ -36,7 +37,10 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_OURO_RING_SHIFT\) .*/\1 3/' \
     -e 's/^\(#define MM_OURO_LIST_SHIFT\) .*/\1 4/' \
     -e 's/^\(#define MM_OURO_LOOKS\) .*/\1 2/' \
+    -e 's/^\(#define MM_OURO_SHORT_LOOKS\) .*/\1 '"${9:-0}/" \
+    -e 's/^\(#define MM_OURO_LONG_LOOKS\) .*/\1 2/' \
     -e 's/^\(#define MM_OURO_TRIES\) .*/\1 3/' \
+    -e 's/^\(#define MM_OURO_LEAST\) .*/\1 1/' \
     -e 's/^\(#define MM_LISTED_AT_ONCE\) .*/\1 2/' \
     -e "s/^\(#define MM_LISTED_BUSY_POLLS\) .*/\1 $(($3 * 6))/" \
     -e "s/^\(#define MM_CURSOR_SLICES_SHIFT\) .*/\1 $2/" \

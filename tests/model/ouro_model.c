@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Ouroboros (runtime/ouroboros) under the explorer: chunks that are cut, become free and are cut again; segments that enter and leave the list. Its queues:
  * queue_model.c. */
+#include <stdlib.h>
+
 #include "world.h"
 
 #include "listed.h"
@@ -73,7 +75,15 @@ static void listed(uint32_t segments) {
 }
 static void one_segment(void) { listed(1); }
 static void two_segments(void) { listed(2); }
+/* Segment 0 has left the list, and none of its chunks was taken. */
+static void one_left(void) {
+    listed(2);
+    if (!mm_segment_retire(&ref, 1, 0)) abort();
+}
 static void none_listed(void) { world_make(2); }
+/* The lanes of a warp: the first two threads. */
+static void warp_listed(void) { one_segment(), world_warp(0, 2); }
+static void warp_none_listed(void) { none_listed(), world_warp(0, 2); }
 /* A page for each thread, in one chunk. */
 static void some_live(void) {
     listed(1);
@@ -82,6 +92,11 @@ static void some_live(void) {
 static void one_live(void) {
     listed(1);
     page_of[0] = world_malloc(SMALL, 1);
+}
+/* All chunks of the first segment are live for good; another one is free. */
+static void one_full(void) {
+    listed(2);
+    for (uint32_t i = 0; i < MM_OURO_SEGMENT_CHUNKS; i++) world_malloc(LARGE, 1);
 }
 /* All chunks but one are live for good, each as a page; the last one is free, or has one live page, of thread 0. */
 static void one_free(void) {
@@ -167,6 +182,12 @@ static const struct model_scenario scenarios[] = {
     {"ouro-retire-against-request", one_segment, {retire_run, small_or_null}, check_all, 2, 0},
     {"ouro-retire-against-free", one_live, {mine, retire}, check_empty, 2, 0},
     {"ouro-retire-and-add", two_segments, {retire, add, large_passed}, check_empty, LONG, 0},
+    {"ouro-warp-requests", warp_listed, {small_kept, small_kept, small_passed}, check_all, 2, 0},
+    {"ouro-warp-two-sizes", warp_listed, {small_kept, large_kept, small_passed}, check_all, 2, 0},
+    {"ouro-warp-first-requests", warp_none_listed, {small_kept, small_kept}, check_all, 2, 0},
+    {"ouro-second-segment", one_full, {large_kept, large_kept}, check_all, 2, 0},
+    {"ouro-left-and-add", one_left, {add, large_passed}, check_empty, 2, 0},
+    {"ouro-left-and-requests", one_left, {large_passed, large_passed}, check_empty, 2, 0},
     {"ouro-sweeps", one_chunk_of_mine, {sweeps, sweeps, mine}, check_all, 2, 0},
     {"ouro-grow-once", none_listed, {add_once, add_once, look}, check_grown, 2, 0},
     {"ouro-grow-host", one_to_map, {small_kept, small_kept, serve}, check_host, 1, 1},

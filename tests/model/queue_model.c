@@ -8,7 +8,8 @@
 #define Q 1u
 static uint32_t self(void) { return model_self() % MODEL_THREADS; }
 
-/* cell[0]: bits of entries that were put; cell[1]: that were taken; cell[2]: rights at once; cell[3]: puts that were refused */
+/* cell[0]: bits of entries that were put; cell[1]: that were taken; cell[2]: rights at once; cell[3]: puts that were refused; cell[4]: callers that cut a
+ * chunk; cell[5]: back of a full queue */
 #define LATE 15u /* the entry of a suspended caller */
 #define OTHER 14u
 static uint64_t late_position;
@@ -37,6 +38,24 @@ static void get_one(void) { get(); }
 static void get_two(void) { get(), get(); }
 static void put_and_get(void) { put(self()), get(); }
 static void twice(void) { put(self()), get(), put(4 + self()), get(); }
+static void put_three_at_once(void) {
+    cell_set(0, cell[0] | 7 << 4 * self());
+    mm_queue_put_all(&ref, Q, 4 * self(), 3);
+}
+static void put_all(void) { put_three_at_once(), model_progress(); }
+/* Wants a page, and has three if it has to cut a chunk. */
+static void want(void) {
+    if (get() != MM_QUEUE_NONE) return;
+    if (mm_semaphore_wait(&ref, Q, 1)) {
+        get();
+        return;
+    }
+    mm_semaphore_expect(&ref, Q);
+    cell_set(4, cell[4] + 1);
+    put_three_at_once();
+    mm_semaphore_expected(&ref, Q);
+    model_progress();
+}
 #if MM_OURO_QUEUE == MM_OURO_S
 static void reserve(void) { mm_queue_reserve(&ref, Q, MM_OURO_SEGMENT_CHUNKS), model_progress(); }
 #endif
@@ -58,8 +77,12 @@ static void rights_and_back(void) {
 /* The suspended caller goes on. */
 static void take_late(void) { taken(mm_queue_take(&ref, Q, late_position)); }
 static void put_late(void) {
+    if (!mm_queue_put_at(&ref, Q, late_position, LATE)) {
+        put(LATE);
+        return;
+    }
+    mm_semaphore_put(&ref, Q, 1);
     cell_set(0, cell[0] | 1ull << LATE);
-    if (!mm_queue_put_at(&ref, Q, late_position, LATE)) put(LATE);
     model_progress();
 }
 
@@ -77,12 +100,14 @@ static void others(uint32_t n) {
 static void queue(uint32_t segments) {
     world_make(segments);
     elsewhere = 0;
-    mm_queues_begin(&ref);
+    mm_queues_begin(&ref, 0, 1, 0, 1); /* a segment has entered */
     mm_queue_reserve(&ref, Q, 1);
+    mm_queue_of(&ref, MM_OURO_FRESH)->back = MM_OURO_SEGMENT_CHUNKS;
 }
 static void a_queue(void) { queue(1); }
 #if MM_OURO_QUEUE == MM_OURO_S
-#define LAP mm_array_each(Q)
+#define LAP MM_ARRAY_FIRST
+#define SLOTS mm_array_slots(Q, mm_queue_of(&ref, Q)->shape >> 32)
 static void array_to_grow(void) {
     queue(2);
     put(9), put(10);
@@ -92,6 +117,13 @@ static void array_to_grow_at_the_end(void) {
     queue(2);
     others(LAP - 1);
     forget();
+}
+/* It has gone round, and its entries are in one lap. */
+static void array_in_a_later_lap(void) {
+    queue(2);
+    others(LAP + 5);
+    forget();
+    put(9), put(10);
 }
 /* Its entries are in two laps. */
 static void array_in_two_laps(void) {
@@ -109,6 +141,7 @@ static void at_the_end(void) {
     others(LAP - 1);
     forget();
 }
+static void in_the_middle(void) { a_queue(), others(1), forget(); }
 static void at_the_end_with_one(void) { at_the_end(), put(9); }
 /* A caller that takes has drawn the first position, which has its entry, a lap ago, or half a lap. */
 static void late_taker(uint32_t n) {
@@ -121,6 +154,14 @@ static void late_taker(uint32_t n) {
 }
 static void taker_of_last_lap(void) { late_taker(LAP - 2); }
 static void taker_of_half_a_lap(void) { late_taker(LAP / 2 - 2); }
+#if MM_OURO_QUEUE != MM_OURO_S
+/* And the queue is full. */
+static void full(void) {
+    late_taker(LAP / 2);
+    mm_queue_of(&ref, Q)->refused = 0;
+    cell_set(5, mm_queue_of(&ref, Q)->back);
+}
+#endif
 /* And one that puts. */
 static void late_putter(uint32_t n) {
     queue(1);
@@ -168,10 +209,10 @@ static void forget_others(void) { cell_set(0, cell[0] & ~OTHERS), cell_set(1, ce
 static void check_rest(void) {
     struct mm_queue *of = mm_queue_of(&ref, Q);
     uint64_t entries = 0;
-    for (uint64_t i = 0; i < of->rows * LAP; i++) entries += *mm_array_slot(&ref, Q, i) + 1 > 1;
+    for (uint64_t i = 0; i < SLOTS; i++) entries += *mm_array_slot(&ref, Q, i) + 1 > 1;
     model_require(entries == of->count + of->dropped, "the array has %u entries, counts %u, and %u rights were dropped", (uint32_t)entries, (uint32_t)of->count,
                   (uint32_t)of->dropped);
-    for (uint32_t i = 0; i < 3 * of->rows * LAP && (cell[0] != cell[1] || of->dropped != 0); i++) put(OTHER), get(), get(), forget_others();
+    for (uint32_t i = 0; i < 3 * SLOTS && (cell[0] != cell[1] || of->dropped != 0); i++) put(OTHER), get(), get(), forget_others();
     need(1);
     model_require(of->dropped == 0, "%u rights were dropped for ever", (uint32_t)of->dropped);
 }
@@ -180,6 +221,21 @@ static void give_all(void) {
     for (uint32_t id = 1; elsewhere > 0; id++)
         if (mm_store_at(&ref, id)->number == ELSEWHERE) mm_store_give(&ref, id), model_set(&elsewhere, elsewhere - 1);
 }
+/* Queue chunks that the queue has: in the array of words, or in the list. */
+#if MM_OURO_QUEUE == MM_OURO_VA
+static uint32_t queue_chunks(void) {
+    uint32_t n = 0;
+    for (uint64_t number = mm_queue_of(&ref, Q)->oldest; number < mm_queue_of(&ref, Q)->newest; number++)
+        n += (uint32_t)mm_ring_is_there(*mm_ring_at(&ref, Q, number));
+    return n;
+}
+#else
+static uint32_t queue_chunks(void) {
+    uint32_t n = 0;
+    for (uint32_t id = (uint32_t)mm_queue_of(&ref, Q)->oldest; id != 0; id = (uint32_t)mm_store_at(&ref, id)->next) n++;
+    return n;
+}
+#endif
 static void check_rest(void) {
     struct mm_queue *of = mm_queue_of(&ref, Q), *pool = mm_queue_of(&ref, MM_OURO_FREE);
     need(1);
@@ -197,7 +253,8 @@ static void check_rest(void) {
             for (uint32_t i = 0; i < MM_STORE_SLOTS; i++)
                 model_require(mm_store_at(&ref, id)->slot[i] == 0, "queue chunk %u, slot %u is left %x", id, i, mm_store_at(&ref, id)->slot[i]);
         }
-        model_require(pool->pool_fresh - spare <= 3, "%u queue chunks are lost", (uint32_t)pool->pool_fresh - spare - 2);
+        model_require(pool->pool_fresh - spare == queue_chunks() && queue_chunks() <= 3, "%u queue chunks are lost, the queue has %u",
+                      (uint32_t)pool->pool_fresh - spare - queue_chunks(), queue_chunks());
     }
 }
 #endif
@@ -209,14 +266,47 @@ static void check_all(int must) {
     check_rest();
 }
 static void check_late(void) { check_all(MM_OURO_QUEUE != MM_OURO_S); }
-static void check_queue(void) {
+/* Nobody refuses an entry of a queue with room; but a caller that installs queue chunks may be suspended. */
+static void check_fair(void) {
     model_require(cell[3] == 0, "a queue with room refused an entry");
+    check_all(1);
+}
+static void check_queue(void) {
+    if (MM_OURO_QUEUE == MM_OURO_S) check_fair();
+    else check_all(1);
+}
+/* What put_all could not put, it has counted. */
+static void check_put_all(void) {
+    for (uint32_t tries = 0; tries < 16; tries++) get();
+    const uint64_t lost = cell[0] & ~cell[1];
+    model_require(mm_popcount(lost) == mm_queue_of(&ref, Q)->refused - cell[3], "%u entries are lost, %u were refused", mm_popcount(lost),
+                  (uint32_t)(mm_queue_of(&ref, Q)->refused - cell[3]));
+    cell_set(0, cell[1]);
+    check_all(1);
+}
+static void check_put_all_fair(void) {
+    model_require(mm_queue_of(&ref, Q)->refused == 0, "a queue with room refused an entry");
+    check_put_all();
+}
+#if MM_OURO_QUEUE != MM_OURO_S
+static void check_full(void) {
+    model_require(mm_queue_of(&ref, Q)->back == cell[5], "a full queue has given %u positions", (uint32_t)(mm_queue_of(&ref, Q)->back - cell[5]));
+    take_late();
+    check_put_all();
+}
+/* The late taker goes on when all others are done. */
+static void check_late_taker(void) { take_late(), check_late(); }
+#endif
+/* With waits that are fair one caller cuts for all. */
+static void check_want(void) {
+    model_require(cell[4] == 1, "%u callers have cut a chunk each", (uint32_t)cell[4]);
+    model_require((uint32_t)mm_queue_of(&ref, Q)->awaited == 0, "somebody cuts a chunk, for ever");
     check_all(1);
 }
 static void check_rights(void) {
     model_require((int64_t)mm_queue_of(&ref, Q)->count + (int64_t)cell[2] == 3, "%d counted, %u rights given", (int)mm_queue_of(&ref, Q)->count,
                   (uint32_t)cell[2]);
-    mm_queue_of(&ref, Q)->count = 0;
+    mm_queue_of(&ref, Q)->count = mm_queue_of(&ref, MM_OURO_FRESH)->back = 0;
     world_check();
 }
 
@@ -227,6 +317,9 @@ static const struct model_scenario scenarios[] = {
     {"queue-pass-on", a_queue, {put_and_get, put_and_get, get_one}, check_queue, 3, 0},
     {"queue-two-chunks", a_queue, {put_three, get_two}, check_queue, 3, 0},
     {"queue-twice", a_queue, {twice, twice}, check_queue, 3, 0},
+    {"queue-fair-put-and-get", a_queue, {put_one, get_one}, check_fair, 0, 1},
+    {"queue-fair-puts-and-get", a_queue, {put_one, put_two, get_one}, check_fair, 2, 1},
+    {"queue-fair-end-puts", at_the_end, {put_one, put_one, put_one}, check_fair, 2, 1},
     {"queue-end", at_the_end, {put_two, get_two}, check_queue, 3, 0},
     {"queue-end-puts", at_the_end, {put_one, put_one, put_one}, check_queue, 3, 0},
     {"queue-end-one", at_the_end_with_one, {get_one, put_one, put_one}, check_queue, 3, 0},
@@ -240,14 +333,24 @@ static const struct model_scenario scenarios[] = {
     {"queue-late-putter-half", putter_of_half_a_lap, {put_late, twice}, check_late, 3, 0},
 #if MM_OURO_QUEUE == MM_OURO_S
     {"queue-grow", array_to_grow, {reserve, put_one, get_one}, check_queue, 3, 0},
-    {"queue-grow-in-two-laps", array_in_two_laps, {reserve, put_one}, check_queue, 3, 0},
+    {"queue-grow-in-a-later-lap", array_in_a_later_lap, {reserve, put_one, get_one}, check_queue, 3, 0},
+    {"queue-grow-by-two", array_to_grow_at_the_end, {reserve, reserve, put_two}, check_late, 2, 0},
+    {"queue-grow-in-two-laps", array_in_two_laps, {reserve, put_one}, check_late, 3, 0},
     {"queue-grow-at-the-end", array_to_grow_at_the_end, {reserve, put_two, get_two}, check_late, 3, 0},
 #else
     {"queue-no-queue-chunk", no_queue_chunk, {put_two, get_two}, check_late, 3, 0},
     {"queue-one-queue-chunk", one_queue_chunk, {put_three, get_two}, check_late, 3, 0},
     {"queue-none-for-a-while", no_queue_chunk, {put_two, get_two, give_some}, check_late, 3, 0},
     {"queue-none-for-puts", no_queue_chunk, {put_two, put_two, give_some}, check_late, 2, 0},
+    {"queue-none-for-puts-and-gets", no_queue_chunk, {put_three, get_two, put_three}, check_late, 2, 0},
 #endif
+    {"queue-put-all", in_the_middle, {put_all, put_all, get_two}, check_put_all, 2, 0},
+    {"queue-fair-put-all", in_the_middle, {put_all, put_all, get_two}, check_put_all_fair, 2, 1},
+#if MM_OURO_QUEUE != MM_OURO_S
+    {"queue-full-puts", taker_of_last_lap, {put_two, put_two}, check_late_taker, 2, 0},
+    {"queue-full-put-all", full, {put_all, put_all}, check_full, 0, 0},
+#endif
+    {"queue-fair-want", in_the_middle, {want, want, want}, check_want, 2, 1},
     {"queue-rights", three_counted, {rights, rights, rights}, check_rights, 0, 0},
     {"queue-rights-back", three_counted, {rights_and_back, rights_and_back, rights}, check_rights, 0, 0},
 };

@@ -264,9 +264,22 @@ void world_check_drained(void) {
     model_scratch(drain_and_check);
 }
 
+#ifdef MM_OURO_CLASSES
+/* Whether byte `in` of the table is one of a slot. */
+static int is_slot(uint64_t in) {
+#if MM_OURO_QUEUE != MM_OURO_S
+    return in % sizeof(struct mm_store) >= offsetof(struct mm_store, slot);
+#endif
+    return (void)in, 1;
+}
+#endif
 /* Counters that are never read; estimates of free memory; what the host is told but need not act on; constants. */
 int model_is_private(const void *p, enum model_op op) {
     const uint64_t at = (uint64_t)p, counts = (uint64_t)&HEAP->null_count, page = at - ref.owners;
+#ifdef MM_OURO_CLASSES
+    /* slots that are cleared before anybody comes to them; in the models of the queues these are steps */
+    if (op == MODEL_STORE && at >= ref.table && MM_OURO_STORE_SHIFT > 1) return is_slot(at - ref.table);
+#endif
     (void)op;
     if (p == &HEAP->grow.waits || p == &HEAP->grow.waited_ns || p == &HEAP->grow.need || p == &mailbox.need) return 1;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
