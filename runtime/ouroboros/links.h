@@ -45,13 +45,13 @@ MM_FN_RARE uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) 
     return (uint32_t)next != 0 && (uint32_t)mm_load_acquire_u64(&of->number) == number ? next : 0;
 }
 
-/* The id of queue chunk `number`, which the caller has a position of; 0: it cannot be appended. A walk begins anew only if oldest went on, and it does not go
- * beyond `number` before the caller passes. */
+/* The id of queue chunk `number`, which the caller has a position of; 0: it cannot be appended. A walk begins anew only if oldest went on, which cannot go beyond
+ * `number` before the caller passes: less often than there are numbers. */
 MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
     struct mm_queue *of = mm_queue_of(ref, q);
     uint64_t at = mm_load_acquire_u64(&of->newest), newest = at;
     MM_ROLLED
-    for (;;) {
+    for (uint32_t tries = 0; tries < 2 * MM_STORE_NUMBERS; tries++) {
         if ((uint32_t)at == 0 || mm_links_ahead(at, number) > 0) at = mm_load_acquire_u64(&of->oldest);
         if ((uint32_t)at == 0) { /* a fresh queue */
             const uint32_t first = mm_links_number(q, 0), id = mm_store_take(ref, first);
@@ -68,6 +68,7 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
         }
         at = 0;
     }
+    return 0;
 }
 MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
     const uint32_t number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), id = mm_links_find(ref, q, number);
