@@ -61,14 +61,14 @@ MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint6
     mm_store_release_u64(&of->lock, 0);
 }
 
-/* The id of queue chunk `number`; 0: it is not appended; MM_LINKS_GONE: it has left. A walk begins anew only if oldest went on, and it does not go beyond a
- * number of which the caller has a position. */
+/* The id of queue chunk `number`; 0: it is not appended; MM_LINKS_GONE: it has left. A walk begins anew only if oldest went on, which does not go beyond a number
+ * of which the caller has a position: less often than there are numbers. */
 MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint64_t newest = mm_load_acquire_u64(&of->newest);
     uint64_t at = newest;
     MM_ROLLED
-    for (uint32_t looks = 0, last = 0; looks < MM_OURO_LONG_LOOKS;) {
+    for (uint32_t looks = 0, last = 0, walks = 0; looks < MM_OURO_LONG_LOOKS && walks < 2 * MM_STORE_NUMBERS;) {
         if ((uint32_t)at == 0 || mm_links_ahead(at, number) > 0) at = mm_load_acquire_u64(&of->oldest);
         if ((uint32_t)at != 0 && mm_links_ahead(at, number) > 0) return MM_LINKS_GONE;
         uint64_t next = (uint32_t)at != 0 ? at : MM_LINKS_NONE;
@@ -86,7 +86,7 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
             if (at != newest && ((uint32_t)newest == 0 || mm_links_ahead(newest, number) <= 0)) mm_cas_acq_rel_u64(&of->newest, newest, at);
             return (uint32_t)at;
         }
-        at = 0;
+        at = 0, walks++;
     }
     return 0;
 }

@@ -117,8 +117,8 @@ MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uin
     uint64_t *at = mm_chunk_header(ref, chunk), header = mm_load_relaxed_u64(at);
     if (!(mm_and_acquire_u64(mm_chunk_mask(ref, mask), ~bit) & bit)) return 0;
     MM_ROLLED
-    for (uint32_t looks = 0; looks < MM_OURO_LOOKS && (mm_chunk_count(header) == 0 || !mm_cas_acq_rel_u64(at, header, header - 1)); looks++) {
-        mm_wait(); /* a caller that has reserved it does not find it */
+    for (uint32_t looks = 0; looks < MM_TREE_TRIES && (mm_chunk_count(header) == 0 || !mm_cas_acq_rel_u64(at, header, header - 1)); looks++) {
+        mm_wait(); /* a caller that has reserved it does not find it in as many tries */
         header = mm_load_relaxed_u64(at);
     }
     return MM_MISUSE_DOUBLE_FREE;
