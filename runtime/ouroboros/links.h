@@ -8,8 +8,8 @@
  *       by the links from oldest on.
  *   I2  number of a queue chunk is constant while it is in the list, and differs for each of its lives; so does the word that next has while there is none.
  * Appending. Who comes to the end of the list takes the queue's lock, if it is free, and appends all that are missing up to back, and one more. The others
- *   look. If the list does not become longer for MM_OURO_LONG_LOOKS looks, they have no slots (missed). A caller that takes has no need to wait: an entry was
- *   put at its position or a later one, so its queue chunk is in the list.
+ *   look. If the list does not become longer for MM_OURO_LONG_LOOKS looks, they have no slots (missed); puts that have no position yet are refused. A caller
+ *   that takes has no need to wait: an entry was put at its position or a later one, so its queue chunk is in the list.
  * Finding. A walk begins at newest, or at oldest if that is too new. A link is valid if the number of the queue chunk that it was read from is unchanged
  *   afterwards. Otherwise that one has left the list, and the walk begins anew at oldest. In the paper a third pointer lags ten queue chunks behind instead:
  *   a heuristic.
@@ -40,11 +40,16 @@ MM_FN uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
     if ((uint32_t)mm_load_acquire_u64(&of->number) != (uint32_t)(word >> 32)) return 0;
     return (uint32_t)next != 0 ? next : MM_LINKS_NONE;
 }
+/* The list is not longer than to this number: half as many as there are words, from oldest on (storage.h). An oldest of 0 is number 0 of any queue. */
+MM_FN uint32_t mm_links_most(const struct mm_heap_ref *ref, uint32_t q) {
+    return mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest) >> 32) + MM_STORE_NUMBERS / 2);
+}
 /* Appends behind `word`, the last one, up to the last number that is drawn, and the next one, unless another thread does so. word 0: the list is empty. */
 MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint64_t word) {
     struct mm_queue *of = mm_queue_of(ref, q);
     if (mm_load_relaxed_u64(&of->lock) != 0 || !mm_cas_acquire_u64(&of->lock, 0, 1)) return;
-    const uint32_t end = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2);
+    const uint32_t drawn = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2), most = mm_links_most(ref, q),
+                   end = mm_links_ahead(mm_links_word(drawn, 0), most) < 0 ? drawn : most;
     MM_ROLLED
     for (;;) {
         const uint32_t number = word != 0 ? mm_links_number(q, (uint32_t)(word >> 32) + 1) : mm_links_number(q, 0);
@@ -101,10 +106,10 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
 }
 MM_FN_RARE int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const uint64_t oldest = mm_load_relaxed_u64(&of->oldest), newest = mm_load_relaxed_u64(&of->newest); /* 0 is number 0 of any queue */
+    const uint64_t newest = mm_load_relaxed_u64(&of->newest);
     const uint32_t next = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT));
-    if (mm_links_ahead(oldest, next) <= -(int32_t)(MM_STORE_NUMBERS / 2)) return 1;
-    return ((uint32_t)newest == 0 || mm_links_ahead(newest, next) < 0) && mm_links_find(ref, q, next) == 0;
+    if (MM_LIKELY((uint32_t)newest != 0 && mm_links_ahead(newest, next) >= 0)) return 0;
+    return mm_links_ahead(mm_links_word(mm_links_most(ref, q), 0), next) <= 0 || mm_links_find(ref, q, next) == 0;
 }
 /* Passing; and takes the queue chunks from oldest on in which all have passed out of the list. */
 MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {

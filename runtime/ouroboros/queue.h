@@ -9,10 +9,10 @@
  *   I1  each entry is at a position that was not drawn for taking, or whose taker is about to find it. So there are no more rights than entries that can be
  *       reached, and a taker that has drawn a position which nobody has drawn to put has a right without an entry, if a stale one was lost: it drops it.
  *   I2  a position's putter and taker each pass once (storage.h): the taker for both if it has found the entry.
- * Full. There are as many slots as entries (array.h, storage.h). But a put may meet an entry in its slot, or find no slot: while an array is made larger, or if
- *   a thread is suspended that installs queue chunks. Then it draws another position, MM_OURO_TRIES at most. It first looks whether the next position has a slot
- *   already, and waits for it: a position without one helps nobody, and only who has a right takes it away from front. (Puts that did not look filled a queue
- *   with such positions, and there was no right any more.) If it gets no slot (refused counts that), the mask or chunk stays out of the queue, and free: a sweep
+ * Full. There are as many slots as entries (array.h, storage.h). But a put may meet an entry in its slot, or find no slot: while an array is made larger, or
+ *   if a thread is suspended that installs queue chunks. Then it draws another position, MM_OURO_TRIES at most. It first looks whether the next position has a
+ *   slot, and waits for it: a position without one helps nobody, and only who has a right takes it away from front. (Puts that did not look filled a queue with
+ *   such positions, and there was no right any more.) If it gets no slot (refused counts that), the mask or chunk stays out of the queue, and free: a sweep
  *   finds it and enqueues it, and, of chunk allocators, so does the next free in the chunk. No page is lost, and nobody traps.
  * Linearisation points. The compare-and-swaps of the slot.
  * Progress. All loops are bounded.

@@ -6,8 +6,9 @@
  *   oldest: the number of the first one in which not all have passed. newest: the number before it was installed; all before have their words.
  * Installing. A thread that needs a queue chunk takes the queue's lock, if it is free, and installs all that are missing up to back, and one more. The others
  *   look. If newest does not go on for MM_OURO_LONG_LOOKS looks, the thread with the lock is suspended, or a lane of their own warp, or there is no memory:
- *   then the word becomes MM_RING_NONE. Who draws the first position of a queue chunk has the next one installed. (When each thread installed what it needed,
- *   270,336 of them took queue chunks at once, by compare-and-swaps of one word: 100 ms.)
+ *   then those that have a position make the word MM_RING_NONE, and the puts that have none yet are refused, until newest goes on. It goes on only at a queue
+ *   chunk that is installed, so that puts do not use up the positions of those that are not. Who draws the first position of a queue chunk has the next one
+ *   installed. (When each thread installed what it needed, 270,336 of them took queue chunks at once, by compare-and-swaps of one word: 100 ms.)
  * Invariants.
  *   I1  All that come to a position see the same: its slot, or that it has none. Else one of them could leave an entry where nobody takes it.
  *   I2  The words of all numbers that are drawn, from oldest on, are of their laps (storage.h).
@@ -24,11 +25,13 @@ MM_FN uint64_t *mm_ring_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t n
 MM_FN uint64_t mm_ring_empty(uint64_t number) { return number / MM_STORE_NUMBERS << 32; }
 MM_FN int mm_ring_is_there(uint64_t word) { return (uint32_t)word != 0 && (uint32_t)word != MM_RING_NONE; }
 
-/* Installs queue chunks, from the first one that is missing up to the last one that is drawn, and the next one, unless another thread does so. */
+/* Installs queue chunks, from the first one that is missing up to the last one that is drawn, and the next one, unless another thread does so, or the queue
+ * is full. */
 MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q) {
     struct mm_queue *of = mm_queue_of(ref, q);
     if (mm_load_relaxed_u64(&of->lock) != 0 || !mm_cas_acquire_u64(&of->lock, 0, 1)) return;
-    const uint64_t end = (mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2;
+    const uint64_t drawn = (mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2, most = mm_load_relaxed_u64(&of->oldest) + MM_STORE_NUMBERS / 2,
+                   end = drawn < most ? drawn : most;
     uint64_t number = mm_load_relaxed_u64(&of->newest);
     MM_ROLLED
     for (uint32_t id = 0; number < end; number++) {
@@ -70,9 +73,9 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
 }
 MM_FN_RARE int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const uint64_t oldest = mm_load_relaxed_u64(&of->oldest), next = mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT;
-    if ((int64_t)(next - oldest) >= MM_STORE_NUMBERS / 2) return 1;
-    return mm_load_relaxed_u64(&of->newest) <= next && !mm_ring_await(ref, q, next, 1);
+    const uint64_t next = mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT;
+    if (MM_LIKELY(mm_load_relaxed_u64(&of->newest) > next)) return 0;
+    return next - mm_load_relaxed_u64(&of->oldest) >= MM_STORE_NUMBERS / 2 || !mm_ring_await(ref, q, next, 1);
 }
 /* The last one that passes gives the queue chunk back, makes the word that of the next lap, and oldest goes on. */
 MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
