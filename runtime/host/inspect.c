@@ -150,7 +150,8 @@ static void write_series(struct mm_host_heap *h) {
     FILE *out = open_memstream(&t.text, &t.bytes);
     if (!out) return;
     mm_map_series_write(&h->seen.series, title_of(h).text, out);
-    if (fclose(out) == 0 && try_named_path("a picture", mm_host_env_get()->map_series, h->device, h->sibling, 0, path)) mm_file_try_write("a picture", path, t.text, t.bytes, false);
+    if (fclose(out) == 0 && try_named_path("a picture", mm_host_env_get()->map_series, h->device, h->sibling, 0, path))
+        mm_file_try_write("a picture", path, t.text, t.bytes, false);
     free(t.text);
     mm_map_series_drop(&h->seen.series);
 }
