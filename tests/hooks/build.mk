@@ -147,7 +147,7 @@ $(HT)/check_say: $(HT_SRC)/check_say.c tests/runner.h runtime/host/say.c $(wildc
 	$(HT_CC) $< runtime/host/say.c -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
 # Profiles and series of maps, without a heap.
-HT_PROFILE := $(addprefix runtime/host/,events.c $(notdir $(wildcard runtime/host/profile*.c)) map.c map_series.c say.c)
+HT_PROFILE := $(addprefix runtime/host/,events.c $(notdir $(wildcard runtime/host/profile*.c)) map.c map_series.c say.c svg.c)
 $(HT)/check_profile: $(HT_SRC)/check_profile.c tests/runner.h $(HT_PROFILE) $(wildcard runtime/host/*.h) mmconfig.h
 	$(HT_CC) -D_GNU_SOURCE= -fsanitize=address,undefined -fno-sanitize-recover=all $< $(HT_PROFILE) -o $@ -lpthread $$(pkg-config --cflags --libs check)
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* How memory leaves the pools: to the driver, or with its context. */
-#define _GNU_SOURCE /* pthread_cond_clockwait */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,20 @@
 
 /* ---- to the driver ----------------------------------------------------------------------------- */
 
-static pthread_cond_t left = PTHREAD_COND_INITIALIZER; /* a thread has left a pool */
+/* A thread has left a pool. Waits end by CLOCK_MONOTONIC. */
+static pthread_cond_t left_condition;
+static pthread_once_t left_once = PTHREAD_ONCE_INIT;
+static void make_left(void) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&left_condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+static pthread_cond_t *left(void) {
+    pthread_once(&left_once, make_left);
+    return &left_condition;
+}
 
 static unsigned visitors_of(const struct mm_pool *p) { return __atomic_load_n(&p->visitors, __ATOMIC_SEQ_CST); }
 void mm_pool_enter(struct mm_pool *p) {
@@ -21,18 +33,18 @@ void mm_pool_enter(struct mm_pool *p) {
 void mm_pool_leave(struct mm_pool *p) {
     pthread_mutex_lock(&mm_pool_lock);
     __atomic_fetch_sub(&p->visitors, 1, __ATOMIC_SEQ_CST);
-    pthread_cond_broadcast(&left);
+    pthread_cond_broadcast(left());
 }
 void mm_pool_go(struct mm_pool *p) {
     __atomic_fetch_sub(&p->visitors, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&p->endings, __ATOMIC_SEQ_CST) == 0 && __atomic_load_n(&mm_pool_capture_count, __ATOMIC_SEQ_CST) == 0) return; /* nobody waits */
     pthread_mutex_lock(&mm_pool_lock);
-    pthread_cond_broadcast(&left);
+    pthread_cond_broadcast(left());
     pthread_mutex_unlock(&mm_pool_lock);
 }
 
 void mm_pool_await_visitors(const struct mm_pool *p, const struct timespec *until) {
-    while (visitors_of(p) != 0 && pthread_cond_clockwait(&left, &mm_pool_lock, CLOCK_MONOTONIC, until) == 0) continue;
+    while (visitors_of(p) != 0 && pthread_cond_timedwait(left(), &mm_pool_lock, until) == 0) continue;
 }
 
 /* Waits for the pool's context, if no event can be recorded. */
@@ -132,7 +144,7 @@ struct mm_pool *mm_pool_ending(CUcontext context) {
     pthread_mutex_lock(&mm_pool_lock);
     for (p = mm_pools; p && p->context != context;) p = p->next;
     if (p) __atomic_store_n(&p->endings, p->endings + 1, __ATOMIC_SEQ_CST);
-    while (p && visitors_of(p) != 0) pthread_cond_wait(&left, &mm_pool_lock);
+    while (p && visitors_of(p) != 0) pthread_cond_wait(left(), &mm_pool_lock);
     pthread_mutex_unlock(&mm_pool_lock);
     return p;
 }
@@ -152,7 +164,7 @@ void mm_pool_ended(struct mm_pool *p, bool has_ended) {
         free(p->whole.list), free(p->pending.ring);
         __atomic_store_n(&p->context, NULL, __ATOMIC_RELAXED);
         memset((char *)p + offsetof(struct mm_pool, context), 0, sizeof *p - offsetof(struct mm_pool, context));
-        pthread_cond_broadcast(&left); /* to another call that may end the context */
+        pthread_cond_broadcast(left()); /* to another call that may end the context */
     }
     pthread_mutex_unlock(&mm_pool_lock);
 }
