@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* How memory leaves the pools: to the driver, or with its context. */
+#define _GNU_SOURCE /* pthread_condattr_setclock */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
