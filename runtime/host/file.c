@@ -42,9 +42,9 @@ static bool try_write_all(int fd, const char *text, size_t bytes) {
 
 bool mm_file_try_write(const char *what, const char *path, const char *text, size_t bytes, bool is_more) {
     const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (is_more ? O_APPEND : O_TRUNC), 0666);
-    const bool done = fd >= 0 && try_write_all(fd, text, bytes);
-    const int reason = errno;
-    if (fd >= 0) close(fd);
+    bool done = fd >= 0 && try_write_all(fd, text, bytes);
+    int reason = errno;
+    if (fd >= 0 && close(fd) != 0 && done) done = false, reason = errno; /* a full disk may show only here */
     if (!done) mm_host_say("cannot write %s to %s: %s", what, path, strerror(reason));
     else mm_file_note(path);
     return done;

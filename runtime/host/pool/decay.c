@@ -30,7 +30,7 @@ static bool is_idle(const struct mm_driver *d) {
         if (!p->context || p->endings != 0) continue;
         if (mm_pool_capture_count != 0 || !mm_fences_exist(d) || mm_pool_close_epoch(d, p) != CUDA_SUCCESS) return false;
         doze(MM_POOL_FENCE_MS, false);
-        if (must_stop || !p->context || mm_pool_capture_count != 0) return false; /* a capture would be broken by the query */
+        if (must_stop || !p->context || p->endings != 0 || mm_pool_capture_count != 0) return false; /* a capture would be broken by the query */
         mm_fences_poll(d, &p->fences);
         if (p->fences.seen < p->fences.recorded) return false;
     }
