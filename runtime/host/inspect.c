@@ -13,7 +13,7 @@
 #include "runtime/host/fail.h"
 #include "runtime/host/file.h"
 #include "runtime/host/leaks.h"
-#include "runtime/host/map.h"
+#include "runtime/host/map_series.h"
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 #include "runtime/host/state.h"

@@ -9,18 +9,7 @@
 #include <stdbool.h>
 
 #include "runtime/host/map.h"
-
-struct mm_map_frame {
-    struct mm_map *map;
-    uint64_t launch; /* of the heap's context, from 1 */
-};
-
-/* Begins as zeros. */
-struct mm_map_series {
-    struct mm_map_frame frames[MM_HOST_MAP_FRAMES], end;
-    unsigned count, stride_shift; /* log2 of the launches per frame */
-    uint64_t launches;
-};
+#include "runtime/host/map_frames.h"
 
 /* A launch was made. Returns whether it gets a frame when it has ended: then mm_map_series_add is called, unless that fails. */
 bool mm_map_series_wants(struct mm_map_series *series);

@@ -149,7 +149,7 @@ static void write_gzip(const char *bytes, size_t n, FILE *out) {
     fwrite(head, 1, sizeof head, out);
     for (size_t left = n, part; left; left -= part, bytes += part) {
         part = left < STORED_BYTES_MAX ? left : STORED_BYTES_MAX;
-        fputc(part == left, out); /* the last block */
+        fputc(part == left ? 1 : 0, out); /* the last block */
         write_little((uint32_t)part, 2, out), write_little(~(uint32_t)part, 2, out);
         fwrite(bytes, 1, part, out);
     }

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "runtime/host/chunks.h"
-#include "runtime/host/map_series.h"
+#include "runtime/host/map_frames.h"
 #include "runtime/host/trace_write.h"
 
 /* A heap's kind depends on what the driver provided:

@@ -102,7 +102,7 @@ START_TEST(resets) {
 END_TEST
 
 /* Many kernels and launches: the rows grow. */
-static const char *many_of(void *argument, uint32_t grid) { return ((char(*)[8])argument)[grid % 500]; }
+static const char *many_of(void *argument, uint32_t grid) { return &((char(*)[8])argument)[grid % 500][0]; }
 START_TEST(many_kernels) {
     enum { LAUNCHES = 2000 };
     static char of[500][8];
@@ -297,7 +297,7 @@ START_TEST(pprof) {
 }
 END_TEST
 
-static const char *long_of(void *argument, uint32_t grid) { return ((char(*)[400])argument)[grid]; }
+static const char *long_of(void *argument, uint32_t grid) { return &((char(*)[400])argument)[grid][0]; }
 /* The same in gzip's format, in several blocks: what is stored is the file without. */
 START_TEST(pprof_gzip) {
     enum { KERNELS = 300 };

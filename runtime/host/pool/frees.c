@@ -52,16 +52,6 @@ void mm_pool_retire_ended(struct mm_pool *p) {
 
 /* ---- frees ------------------------------------------------------------------------------------ */
 
-CUresult mm_pool_synchronize(const struct mm_driver *d, CUcontext context) {
-    CUcontext current = NULL;
-    struct mm_driver_visit visit;
-    if (d->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context) return d->cuCtxSynchronize();
-    if (!mm_driver_try_enter(d, context, &visit)) return CUDA_ERROR_INVALID_CONTEXT;
-    const CUresult r = d->cuCtxSynchronize();
-    mm_driver_leave(d, &visit);
-    return r;
-}
-
 void mm_pool_forget_whole(struct mm_pool *p, CUdeviceptr base, uint64_t bytes) {
     mm_pool_ranges_remove(&mm_pool_ranges, mm_pool_ranges_containing(&mm_pool_ranges, base));
     p->wholes--, p->whole_bytes -= bytes;

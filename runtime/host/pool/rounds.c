@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "runtime/host/pool/rounds.h"
 
-#include "runtime/host/pool/state.h"
+CUresult mm_pool_synchronize(const struct mm_driver *d, CUcontext context) {
+    CUcontext current = NULL;
+    struct mm_driver_visit visit;
+    if (d->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context) return d->cuCtxSynchronize();
+    if (!mm_driver_try_enter(d, context, &visit)) return CUDA_ERROR_INVALID_CONTEXT;
+    const CUresult r = d->cuCtxSynchronize();
+    mm_driver_leave(d, &visit);
+    return r;
+}
 
 static void relax(void) {
 #ifdef __x86_64__

@@ -30,6 +30,9 @@ struct mm_rounds {
         slow; /* the state that a thread gave up with: others do not wait for that round. May be stale: then a thread looks in vain, or synchronizes alone */
 };
 
+/* Waits for all work of a context, alone. The caller does not hold the pools' lock. */
+CUresult mm_pool_synchronize(const struct mm_driver *d, CUcontext context);
+
 /* Waits for all work of a context that was submitted before. Returns what cuCtxSynchronize would. looks: how often to look whether another thread's call has
  * served this one. */
 CUresult mm_rounds_wait(const struct mm_driver *d, struct mm_rounds *r, CUcontext context, unsigned looks);

@@ -89,9 +89,6 @@ void mm_pool_go(struct mm_pool *p);
 /* Waits until no thread is in between, for the given time at most, with the lock open. */
 void mm_pool_await_visitors(const struct mm_pool *p, const struct timespec *until);
 
-/* Waits for all work of a context. The caller does not hold the lock. */
-CUresult mm_pool_synchronize(const struct mm_driver *d, CUcontext context);
-
 /* The pool ends, or the process does: writes what the pool did (MM_STATS), and draws it (MM_HEAP_MAP). The caller holds the lock. */
 void mm_pool_report(struct mm_pool *p);
 void mm_pool_draw(struct mm_pool *p);
