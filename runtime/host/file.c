@@ -46,6 +46,5 @@ bool mm_file_try_write(const char *what, const char *path, const char *text, siz
     int reason = errno;
     if (fd >= 0 && close(fd) != 0 && done) done = false, reason = errno; /* a full disk may show only here */
     if (!done) mm_host_say("cannot write %s to %s: %s", what, path, strerror(reason));
-    else mm_file_note(path);
     return done;
 }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether this process has written the file; notes that it has. "" is standard error. */
+/* Whether this process has noted that it wrote the file; notes it. "" is standard error. The caller excludes others. */
 bool mm_file_was_written(const char *path);
 void mm_file_note(const char *path);
 
