@@ -184,6 +184,8 @@
 
 /* Callers that collided spread over at most this many words of 64 segments each, so that segments in use stay close to each other. */
 #define MM_TREE_SPREAD 8
+/* ... and over no more segments than one in so many of those in use, but for two, which double with each collision. */
+#define MM_TREE_SHARE 8
 /* Log2 of the largest number of runs that a warp skips after a collision, for as many warps that collide at once. */
 #define MM_RUN_SPREAD_SHIFT 5
 

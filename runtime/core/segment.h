@@ -198,9 +198,14 @@ MM_FN_RARE void mm_pages_put(const struct mm_heap_ref *ref, uint32_t s, uint64_t
     mm_rooms_insert(ref, s, mm_pages_rooms(now) & ~mm_pages_rooms(old));
 }
 
-/* Takes a segment out of the free tree. Returns it, or MM_TREE_NONE. Acquires. */
-MM_FN uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t salt) {
-    const uint32_t s = mm_tree_take(mm_segment_free_tree(ref), salt);
+/* The mapped segments that are in use. A hint. */
+MM_FN uint32_t mm_segments_used(const struct mm_heap_ref *ref) {
+    struct mm_heap *h = mm_heap_of(ref);
+    return (uint32_t)(mm_load_relaxed_u64(&h->grow.mapped) - mm_load_relaxed_u64(&h->free_count));
+}
+/* Takes a segment out of the free tree. Returns it, or MM_TREE_NONE. random: any number. Acquires. */
+MM_FN uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t random) {
+    const uint32_t s = mm_tree_take(mm_segment_free_tree(ref), random, mm_segments_used(ref));
     if (s != MM_TREE_NONE) mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, ~0ull);
     return s;
 }
@@ -244,8 +249,7 @@ MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, struct mm
 /* Whether the caller may take a fresh segment for pages of room r. At most one segment for each MM_OPEN_SHARE in use is being opened at a time. */
 MM_FN int mm_segment_may_open(const struct mm_heap_ref *ref, uint32_t r) {
     struct mm_heap *h = mm_heap_of(ref);
-    const uint64_t used = mm_load_relaxed_u64(&h->grow.mapped) - mm_load_relaxed_u64(&h->free_count);
-    if (mm_add_relaxed_u32(&h->opening[r], 1) <= (uint32_t)used / MM_OPEN_SHARE) return 1;
+    if (mm_add_relaxed_u32(&h->opening[r], 1) <= mm_segments_used(ref) / MM_OPEN_SHARE) return 1;
     mm_add_relaxed_u32(&h->opening[r], ~0u);
     return 0;
 }

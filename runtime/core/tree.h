@@ -119,14 +119,22 @@ MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t, uint32_t salt) {
 /* A hash of i (multiplicative hashing: Knuth 3, 6.4). */
 MM_FN uint32_t mm_tree_random(uint32_t i) { return (i + 1) * 0x9e3779b1u; }
 
-/* Takes one of the first segments out of the set. Returns it, or MM_TREE_NONE. After a collision it continues at a random place. Acquires. */
-MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t random) {
+/* The salt for a search after `tries` + 1 collisions, `used` segments being in use: for one of the first 2, 4, 8, ... segments of a set without gaps, or of as many
+ * as MM_TREE_SHARE in use. So a few callers leave no gaps between segments in use, and many callers do not meet again and again. */
+MM_FN uint32_t mm_tree_salt(uint32_t random, uint32_t tries, uint32_t used) {
+    const uint32_t among = mm_at_most((2u << mm_at_most(tries, 16)) + used / MM_TREE_SHARE, 64 * MM_TREE_SPREAD);
+    const uint32_t place = mm_mulhi(mm_tree_random(random + tries), among);
+    return place / 64 + place % 64 * MM_TREE_SPREAD;
+}
+
+/* Takes one of the first segments out of the set. Returns it, or MM_TREE_NONE. random: any number; used: segments in use, a hint. Acquires. */
+MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t random, uint32_t used) {
     uint32_t salt = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
         const uint32_t s = mm_tree_find(t, salt);
         if (s == MM_TREE_NONE || mm_tree_erase(t, s)) return s;
-        salt = mm_tree_random(random + tries) >> 16;
+        salt = mm_tree_salt(random, tries, used);
     }
     return MM_TREE_NONE;
 }

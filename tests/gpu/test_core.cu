@@ -34,7 +34,7 @@ END_TEST
 /* ---- bitmap tree: each segment is taken by exactly one thread, and put back ---- */
 
 __global__ void take_all(struct mm_heap_ref ref, unsigned *taken_by, unsigned *count) {
-    for (uint32_t s; (s = mm_tree_take(mm_segment_free_tree(&ref), mm_random())) != MM_TREE_NONE;) {
+    for (uint32_t s; (s = mm_tree_take(mm_segment_free_tree(&ref), mm_random(), 0)) != MM_TREE_NONE;) {
         atomicAdd(count, 1);
         atomicAdd(&taken_by[s], 1);
     }

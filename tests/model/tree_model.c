@@ -55,8 +55,8 @@ static void put_and_find(uint32_t s) {
     put(s);
     must_find();
 }
-static void take(uint32_t salt) {
-    const uint32_t s = mm_tree_take(tree, salt);
+static void take(uint32_t random) {
+    const uint32_t s = mm_tree_take(tree, random, 0);
     model_note("taken", s);
     if (s != MM_TREE_NONE) {
         uint64_t *has = &in[s < LEAF ? 0 : s < MID ? 1 : 2];

@@ -46,7 +46,7 @@ START_TEST(against_a_plain_set) {
             break;
         case 3: {
             const uint32_t first = first_of(set, n);
-            unit_eq(mm_tree_take(t, 0), first);
+            unit_eq(mm_tree_take(t, 0, 0), first);
             if (first != MM_TREE_NONE) set[first] = 0;
             break;
         }
@@ -76,14 +76,14 @@ START_TEST(takes_in_ascending_order) {
     const uint32_t n = sizes[_i];
     const struct mm_tree t = make_tree(n);
     unit_eq(mm_tree_find(t, 0), MM_TREE_NONE);
-    unit_eq(mm_tree_take(t, 0), MM_TREE_NONE);
+    unit_eq(mm_tree_take(t, 0, 0), MM_TREE_NONE);
     for (uint32_t s = n; s-- > 0;) {
         mm_tree_insert(t, s);
         unit_eq(mm_tree_find(t, 0), s);
     }
     check_hints(t, n, 1);
-    for (uint32_t s = 0; s < n; s++) unit_eq(mm_tree_take(t, 0), s);
-    unit_eq(mm_tree_take(t, 0), MM_TREE_NONE);
+    for (uint32_t s = 0; s < n; s++) unit_eq(mm_tree_take(t, 0, 0), s);
+    unit_eq(mm_tree_take(t, 0, 0), MM_TREE_NONE);
     check_hints(t, n, 1);
     for (uint32_t i = 0; i < t.roots; i++) unit_eq(t.node[i], 0);
     free(t.node);
@@ -101,9 +101,9 @@ START_TEST(stale_hints_above_empty_words) {
     unit_eq(mm_tree_find(t, 0), n - 1);
     check_hints(t, n, 1);                                                               /* the search has cleared them */
     for (uint32_t mid = 0; mid < t.mids; mid++) t.node[mid / 64] |= 1ull << (mid % 64); /* now above empty middle words */
-    unit_eq(mm_tree_take(t, 0), n - 1);
+    unit_eq(mm_tree_take(t, 0, 0), n - 1);
     for (uint32_t mid = 0; mid < t.mids; mid++) t.node[mid / 64] |= 1ull << (mid % 64);
-    unit_eq(mm_tree_take(t, 0), MM_TREE_NONE);
+    unit_eq(mm_tree_take(t, 0, 0), MM_TREE_NONE);
     for (uint32_t i = 0; i < t.roots; i++) unit_eq(t.node[i], 0);
     free(t.node);
 }
@@ -185,6 +185,25 @@ START_TEST(salt) {
 }
 END_TEST
 
+/* After a collision: among 2, 4, 8, ... segments, or as many as a share of those in use, but at most MM_TREE_SPREAD words. */
+START_TEST(salt_grows_with_collisions) {
+    const struct mm_tree t = make_tree(8192);
+    for (uint32_t s = 0; s < 8192; s++) mm_tree_insert(t, s);
+    for (uint32_t used = 0; used <= 8192; used += 1024)
+        for (uint32_t tries = 0; tries < 20; tries++) {
+            const uint32_t grown = tries < 9 ? 2u << tries : 512, among = used / MM_TREE_SHARE + grown,
+                           most = among < 64 * MM_TREE_SPREAD ? among : 64 * MM_TREE_SPREAD;
+            uint32_t last = 0;
+            for (uint32_t i = 0; i < 4000; i++) {
+                const uint32_t s = mm_tree_find(t, mm_tree_salt(i, tries, used));
+                if (s > last) last = s;
+            }
+            unit_eq(last, most - 1);
+        }
+    free(t.node);
+}
+END_TEST
+
 /* A caller that comes for a segment that has just gone goes on to the next, whatever its salt; the last one is found, too. */
 START_TEST(takes_all_with_any_salt) {
     const struct mm_tree t = make_tree(300000);
@@ -192,7 +211,7 @@ START_TEST(takes_all_with_any_salt) {
     for (uint32_t s = 0; s < 300000; s += 1 + s % 977) mm_tree_insert(t, s);
     uint32_t n = 0, got = 0;
     for (uint32_t s = 0; s < 300000; s += 1 + s % 977) n++;
-    for (uint32_t s; (s = mm_tree_take(t, (uint32_t)unit_random(&seed))) != MM_TREE_NONE; got++) unit_eq(*mm_tree_leaf(t, s) >> (s % 64) & 1, 0);
+    for (uint32_t s; (s = mm_tree_take(t, (uint32_t)unit_random(&seed), 0)) != MM_TREE_NONE; got++) unit_eq(*mm_tree_leaf(t, s) >> (s % 64) & 1, 0);
     unit_eq(got, n);
     free(t.node);
 }
@@ -220,7 +239,7 @@ static void *take_and_insert(void *arg) {
     for (uint32_t i = 0; i < all->rounds; i++) {
         const uint64_t r = unit_random(&me->seed);
         if (holds < 8 && (holds == 0 || r % 2)) {
-            const uint32_t s = mm_tree_take(all->t, (uint32_t)(r >> 8));
+            const uint32_t s = mm_tree_take(all->t, (uint32_t)(r >> 8), 0);
             if (s == MM_TREE_NONE) continue;
             if (s >= all->n || __atomic_add_fetch(&all->owner[s], 1, __ATOMIC_RELAXED) != 1) __atomic_store_n(&all->bad, 1, __ATOMIC_RELAXED);
             held[holds++] = s;
@@ -254,8 +273,8 @@ START_TEST(threads_take_and_insert) {
     for (int i = 0; i < THREADS; i++) pthread_join(worker[i].thread, NULL);
     unit_holds(!all.bad, "a segment was taken twice");
     check_hints(all.t, all.n, 0);
-    for (uint32_t i = 0; i < in_set[_i]; i++) ck_assert_uint_ne(mm_tree_take(all.t, i), MM_TREE_NONE);
-    unit_eq(mm_tree_take(all.t, 0), MM_TREE_NONE);
+    for (uint32_t i = 0; i < in_set[_i]; i++) ck_assert_uint_ne(mm_tree_take(all.t, i, 0), MM_TREE_NONE);
+    unit_eq(mm_tree_take(all.t, 0, 0), MM_TREE_NONE);
     free(all.t.node), free(all.owner);
 }
 END_TEST
@@ -271,6 +290,7 @@ int main(void) {
     tcase_add_loop_test(sized, mend, 0, SIZES);
     tcase_add_test(sized, insert_twice);
     tcase_add_test(sized, salt);
+    tcase_add_test(sized, salt_grows_with_collisions);
     tcase_add_test(sized, takes_all_with_any_salt);
     suite_add_tcase(suite, sized);
     tcase_set_timeout(threads, 120);
