@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Scenarios of reports: misuse, statistics, pictures. This process acts as the kernels: it runs the allocator's source on the heap. The
- * lines expected on standard error, and their order, are in check_report.c. */
+ * lines expected on standard error, and their order, are in check_report.c and check_files.c. */
 #include "client_sibling.h"
 
 #include <unistd.h>
