@@ -17,7 +17,7 @@ HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h runtime/gal
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
-    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so check_hooks check_code check_report check_files check_kernel_cache \
+    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so libscarce.so check_hooks check_code check_report check_files check_kernel_cache \
     check_env check_say check_profile check_memory check_pool check_tables check_rounds nvrtc)
 FAULT_RACES ?= 100
 
@@ -103,6 +103,9 @@ $(HT)/libthird_hook.so: $(HT_SRC)/third.c $(HT_MM)
 
 $(HT)/libmock.so: $(HT_SRC)/mock.c
 	$(HT_CC) -fPIC -shared $< -o $@
+
+$(HT)/libscarce.so: $(HT_SRC)/scarce.c
+	$(HT_CC) -fPIC -shared $< -o $@ -ldl
 
 $(HT)/libslow.so: $(HT_SRC)/slow.c
 	$(HT_CC) -fPIC -shared $< -o $@

@@ -179,6 +179,36 @@ START_TEST(profiles_and_faults) {
 }
 END_TEST
 
+/* No memory for one file: one line says so, and the other file is complete. */
+START_TEST(files_without_memory) {
+    static char text[8192], both[4200];
+    static const char trace[] = TRACED("t", "4 mallocs, 1 NULLs, 2 frees; 0 events dropped, 1"),
+                      profile[] = PROFILED("p.pb.gz", "4 mallocs, 1 NULLs, 2 frees; 0 events dropped, 1");
+    static const char *const lines[][2] = {{"mm: device 0: no trace (malloc)\n", profile}, /* the trace's memory, the profile's, that of its copy before gzip */
+                                           {trace, "mm: device 0: no profile (malloc)\n"},
+                                           {trace, "mm: device 0: no profile (malloc)\n"}};
+    snprintf(both, sizeof both, "LD_PRELOAD=./libscarce.so %s", preload_mm + sizeof "LD_PRELOAD");
+    for (int i = 0; i < 3; i++) {
+        char scarce[24], expected[400];
+        snprintf(scarce, sizeof scarce, "SCARCE=%d", i + 1), snprintf(expected, sizeof expected, "%s%s", lines[i][0], lines[i][1]);
+        struct result r = RUN(SETTINGS(both, scarce, "MM_TRACE=t", "MM_PROFILE=p.pb.gz", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "end");
+        ck_assert_msg(r.status == 0 && strstr(r.err, expected), "%s: %s, expected %s", scarce, r.err, expected);
+        ck_assert((access("t", F_OK) == 0) == (i > 0) && (access("p.pb.gz", F_OK) == 0) == (i == 0));
+        if (i == 0) {
+            unlink("p.pb.gz");
+            continue;
+        }
+        read_file("t", text, sizeof text);
+        ck_assert_ptr_nonnull(strstr(text, "\nend 4 1 2 0\n"));
+    }
+    struct result r = RUN(SETTINGS(both, "SCARCE=1", "MM_MAP_SERIES=s.svg"), "./client", "v2-legacy", "launches", "3");
+    expect(&r, 0, "3\n", "mm: device 0: no series of maps (malloc)\n");
+    r = RUN(SETTINGS(both, "SCARCE=1", "MM_STATS=1"), "./client", "v2-legacy", "launches", "3");
+    expect(&r, 0, "0\n", "mm: device 0: no statistics (malloc)\n");
+    ck_assert(access("s.svg", F_OK) != 0);
+}
+END_TEST
+
 int main(int argc, char **argv) {
     if (!suite_begin(argc, argv)) return 2;
     Suite *s = suite_create("files");
@@ -190,6 +220,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, heap_map);
     tcase_add_test(c, map_series);
     tcase_add_test(c, profiles_and_faults);
+    tcase_add_test(c, files_without_memory);
     suite_add_tcase(s, c);
     return suite_run(s);
 }
