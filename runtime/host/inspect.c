@@ -256,21 +256,21 @@ bool mm_inspect_wants_launches(void) {
     return env->map_series || (env->heap_map && has_launches(env->heap_map));
 }
 
-bool mm_inspect_wants_launch(struct mm_host_heap *h) {
+bool mm_inspect_wants_launch(struct mm_host_heap *h, uint64_t *frame) {
     const struct mm_host_env *env = mm_host_env_get();
+    *frame = 0;
     if (h->kind == MM_HOST_HEAP_ABSENT) return false;
-    h->seen.wants_frame = env->map_series && mm_map_series_wants(&h->seen.series);
-    return h->seen.wants_frame || (env->heap_map && has_launches(env->heap_map));
+    if (env->map_series) *frame = mm_map_series_count(&h->seen.series);
+    return *frame || (env->heap_map && has_launches(env->heap_map));
 }
 
-void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64_t launch) {
+void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64_t launch, uint64_t frame) {
     const struct mm_host_env *env = mm_host_env_get();
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     char when[60], *text = NULL;
     size_t bytes = 0;
     if (h->kind == MM_HOST_HEAP_ABSENT) return;
-    if (h->seen.wants_frame) mm_map_series_add(&h->seen.series, map_of(d, h, &error));
-    h->seen.wants_frame = false;
+    if (frame) mm_map_series_add(&h->seen.series, frame, map_of(d, h, &error));
     if (!env->heap_map || !has_launches(env->heap_map)) return;
     snprintf(when, sizeof when, "after launch %" PRIu64, launch);
     if (try_map(d, h, when, &text, &bytes, &error)) mm_inspect_picture(h->device, h->sibling, launch, text, bytes);

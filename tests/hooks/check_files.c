@@ -146,6 +146,25 @@ START_TEST(map_series) {
 }
 END_TEST
 
+/* While a thread waits for its launch, another one launches and looks at the heap first: each launch has its frame and its picture, in the order of launches. */
+START_TEST(launches_of_threads) {
+    static char svg[400000];
+    struct result r = RUN(SETTINGS(preload_mm, "MM_MAP_SERIES=series.svg", "MM_HEAP_MAP=map-%l.svg"), "./client", "v2-legacy", "launches-threads", "21");
+    expect(&r, 0, "", "");
+    read_file("series.svg", svg, sizeof svg);
+    int frames = 0;
+    for (const char *at = svg; (at = strstr(at, ">after launch ")) != NULL; at++, frames++)
+        ck_assert_msg(strtol(at + 14, NULL, 10) == 1 + frames, "frame %d: %.30s", frames, at);
+    ck_assert_int_eq(frames, 21);
+    for (int launch = 1; launch <= 21; launch++) {
+        char path[40], title[40];
+        snprintf(path, sizeof path, "map-%d.svg", launch), snprintf(title, sizeof title, ", after launch %d<", launch);
+        read_file(path, svg, sizeof svg);
+        ck_assert_msg(strstr(svg, title) != NULL, "%s", path);
+    }
+}
+END_TEST
+
 /* ---- what is missing --------------------------------------------------------------------------------- */
 
 /* The driver refuses one call after the other: what is missing of a profile and a series of maps is reported, and what is written is right. */
@@ -219,6 +238,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, long_traces);
     tcase_add_test(c, heap_map);
     tcase_add_test(c, map_series);
+    tcase_add_test(c, launches_of_threads);
     tcase_add_test(c, profiles_and_faults);
     tcase_add_test(c, files_without_memory);
     suite_add_tcase(s, c);

@@ -342,7 +342,7 @@ START_TEST(series) {
     unsigned taken = 0;
     ck_assert(!mm_map_series_has_any(&s));
     for (int i = 0; i < launches[_i]; i++)
-        if (mm_map_series_wants(&s)) mm_map_series_add(&s, i == 5 ? NULL : map_of(1 + (uint32_t)i % 100)), taken++; /* one fails */
+        if (mm_map_series_count(&s)) mm_map_series_add(&s, s.launches, i == 5 ? NULL : map_of(1 + (uint32_t)i % 100)), taken++; /* one fails */
     for (unsigned i = 0; i < s.count; i++) {
         const uint64_t stride = 1ull << s.stride_shift;
         ck_assert_msg(s.frames[i].launch % stride == 1 % stride && (i == 0 ? s.frames[i].launch == 1 : s.frames[i].launch > s.frames[i - 1].launch), "frame %u",
@@ -370,6 +370,28 @@ START_TEST(series) {
 }
 END_TEST
 
+/* Threads add the frames of their launches late, and not in order: the frames are ordered, and none has another launch's number. */
+START_TEST(series_of_threads) {
+    enum { LATE = 5 };
+    struct mm_map_series s = {.count = 0};
+    uint64_t late[LATE] = {0};
+    for (uint64_t i = 1; i <= 1000; i++) { /* groups of launches, whose frames come last first */
+        late[i % LATE] = mm_map_series_count(&s);
+        ck_assert(late[i % LATE] == 0 || late[i % LATE] == i);
+        for (int k = LATE - 1; i % LATE == 0 && k >= 0; k--)
+            if (late[k]) mm_map_series_add(&s, late[k], map_of((uint32_t)late[k]));
+    }
+    const uint64_t stride = 1ull << s.stride_shift;
+    ck_assert(s.count == (1000 - 1) / stride + 1 && s.count <= MM_HOST_MAP_FRAMES);
+    for (unsigned i = 0; i < s.count; i++)
+        ck_assert(s.frames[i].launch == 1 + i * stride && s.frames[i].map->segment_count == s.frames[i].launch && s.frames[i].map->segment_count > 0);
+    mm_map_series_add(&s, 1 + stride / 2, map_of(1)); /* wanted before the stride was this large */
+    mm_map_series_add(&s, 1 + 1000 * stride, map_of(1));
+    ck_assert(s.count == (1000 - 1) / stride + 1);
+    mm_map_series_drop(&s);
+}
+END_TEST
+
 int main(void) {
     Suite *s = suite_create("profile");
     TCase *c = tcase_create("profile");
@@ -383,6 +405,7 @@ int main(void) {
     tcase_add_loop_test(c, pprof, 0, 2);
     tcase_add_test(c, pprof_gzip);
     tcase_add_loop_test(c, series, 0, 7);
+    tcase_add_test(c, series_of_threads);
     suite_add_tcase(s, c);
     return suite_run(s);
 }
