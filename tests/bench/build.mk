@@ -18,7 +18,7 @@ $(BUILD)/tests/bench/test_converged $(BUILD)/tests/bench/test_latency: $(BUILD)/
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -isystem $(CUDA_HOME)/include $< $$(pkg-config --cflags --libs check) -o $@
 
-FOOTPRINT_C := $(addprefix $(BENCH_SRC)/child/,account.c footprint.c latency.c)
+FOOTPRINT_C := $(addprefix $(BENCH_SRC)/child/,account.c footprint.c latency.c replay_case.c replay_plan.c trace.c)
 $(BUILD)/tests/bench/test_footprint_builtin: FOOTPRINT_FLAGS := -DNO_ACCOUNT
 $(BUILD)/tests/bench/test_footprint $(BUILD)/tests/bench/test_footprint_builtin: tests/bench/test_footprint.c tests/runner.h $(FOOTPRINT_C) $(BENCH_H)
 	@mkdir -p $(@D)

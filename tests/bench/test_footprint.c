@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmbench's cases "footprint", "pinned" and "latency" without a GPU: kernels are loops, device memory is host memory, and the allocator is
+/* mmbench's cases "footprint", "pinned" and "latency", and its replays, without a GPU: kernels are loops, device memory is host memory, and the allocator is
  * a stand-in whose account the test sets. With -DNO_ACCOUNT it stands for CUDA's allocator, where only the device's free memory is known.
  */
 #define _GNU_SOURCE
@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "include/mm.h"
 #include "tests/runner.h"
 #include "tools/mmbench/child/account.h"
 #include "tools/mmbench/child/child.h"
+#include "tools/mmbench/child/replay.h"
 #include "tools/mmbench/protocol.h"
 
 #define MIB (1ull << 20)
@@ -26,6 +28,8 @@
 
 /* live: bytes requested; heap: bytes mapped for them. If `keeps` is set, the heap does not shrink before it is idle. */
 static unsigned long long live, live_most, heap, heap_most, calls;
+static unsigned long long stack, local,
+    unlost; /* local memory that the first kernel that allocates takes; that was taken; less was lost than the account has */
 static int asserted, growths, keeps, slept, is_null, breaks, lies, spikes;
 static char rows[4096], fatal[256];
 static jmp_buf on_fatal;
@@ -47,6 +51,9 @@ static void *take(unsigned long long bytes) {
     set_heap(2 * live);
     return p;
 }
+
+/* A kernel that allocates was launched. */
+static void launched(void) { local = stack; }
 
 static void give(void *pointer) {
     unsigned long long *p = (unsigned long long *)pointer;
@@ -92,8 +99,22 @@ cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
 cudaError_t cudaFree(void *p) { return free(p), cudaSuccess; }
 cudaError_t cudaMemGetInfo(size_t *is_free, size_t *total) {
     *total = DEVICE;
-    *is_free = DEVICE - (asserted ? LOCAL : 0) - (calls ? heap + METADATA + OVERHEAD : 0) - (lies ? ACCOUNT_SLACK_BYTES + MIB : 0);
+    *is_free = DEVICE - (asserted ? LOCAL : 0) - (calls ? heap + METADATA + OVERHEAD : 0) - (lies ? ACCOUNT_SLACK_BYTES + MIB : 0) - local + unlost;
     return cudaSuccess;
+}
+#define PROCESSORS 132
+#define THREADS_EACH 2048
+#define STACK_LIMIT 1024
+cudaError_t cudaGetDevice(int *device) { return *device = 3, cudaSuccess; }
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
+    ck_assert_int_eq(device, 3);
+    ck_assert(attribute == cudaDevAttrMultiProcessorCount || attribute == cudaDevAttrMaxThreadsPerMultiProcessor);
+    *value = attribute == cudaDevAttrMultiProcessorCount ? PROCESSORS : THREADS_EACH;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
+    ck_assert_int_eq(limit, cudaLimitStackSize);
+    return *value = STACK_LIMIT, cudaSuccess;
 }
 int nanosleep(const struct timespec *t, struct timespec *rest) {
     (void)rest;
@@ -144,6 +165,7 @@ void plain_bounds(void **pointers, const struct asks *a, const unsigned *r, stru
     }
 }
 void alloc_malloc(void **pointers, const struct asks *a) {
+    launched();
     for (unsigned i = 0; i < a->count; i++) pointers[i] = take(ask_bytes(a, i, 0));
 }
 void alloc_free(void **pointers, const struct asks *a) {
@@ -154,16 +176,19 @@ void alloc_free_most(void **pointers, unsigned count) {
         if (!pinned_stays(i)) give(pointers[i]), pointers[i] = NULL;
 }
 void alloc_free_half(void **pointers, unsigned *r, unsigned count, unsigned round) {
+    launched();
     for (unsigned i = 0; i < count; i++)
         if (round == 0 || i % 2 == round % 2) give(pointers[i]), pointers[i] = NULL, r[i] = round;
 }
 void alloc_malloc_half(void **pointers, const unsigned *r, const struct asks *a, unsigned round, struct tally *t) {
     (void)t;
+    launched();
     for (unsigned i = 0; i < a->count; i++)
         if (r[i] == round) pointers[i] = take(ask_bytes(a, i, round));
     if (spikes && heap_most < 3 * live) heap_most = 3 * live; /* a peak during the kernel */
 }
 /* Cycles: 1,000 of malloc and 100 of free, plus the thread's number; 10 times as many in the first kernel, during which the heap grows. */
+
 static unsigned latency_kernels, latency_growing;
 void alloc_latency(const struct asks *a, unsigned first, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles, struct tally *t) {
     const unsigned factor = ++latency_kernels < latency_growing ? 10 : 1;
@@ -175,11 +200,35 @@ void alloc_latency(const struct asks *a, unsigned first, unsigned pairs, unsigne
     if (is_null && a->count) t->nulls = 5;
 }
 
+/* A step of a replay: so many launches; of them without a call. */
+static unsigned steps, no_calls;
+void replay_step_run(const struct replay_op *ops, const unsigned *begins, struct replay_step step, void **pointers, struct replay_tally *t) {
+    (void)t;
+    launched();
+    steps++;
+    no_calls += begins[step.first_warp] == begins[step.first_warp + step.warps];
+    if (begins[step.first_warp] == begins[step.first_warp + step.warps]) ck_assert_uint_eq(step.warps, 3); /* as many as the widest step has */
+    for (unsigned i = begins[step.first_warp]; i < begins[step.first_warp + step.warps]; i++)
+        if (ops[i].kind == TRACE_MALLOC) pointers[ops[i].number] = take(ops[i].bytes);
+        else give(pointers[ops[i].number]), pointers[ops[i].number] = NULL;
+}
+void replay_free_rest(void **pointers, unsigned count) {
+    launched();
+    for (unsigned i = 0; i < count; i++) give(pointers[i]), pointers[i] = NULL;
+}
+void *child_copied(const void *from, size_t bytes) { return memcpy(child_device_alloc(bytes + 1), from, bytes); }
+void child_time_begin(void) {}
+double child_time_end_ms(void) { return 1; }
+unsigned child_runs_for(double ms, unsigned runs) { return (void)ms, runs; }
+double child_median(double *samples, unsigned count) { return (void)count, samples[0]; }
+
 /* ---- tests ---- */
 
 static void begin(void) {
     live = live_most = heap = heap_most = calls = 0;
     asserted = growths = keeps = slept = is_null = breaks = lies = spikes = 0;
+    stack = local = unlost = 0;
+    steps = no_calls = 0;
     latency_kernels = 0, latency_growing = 3;
     now_ms = 0, child_seconds = 60;
     rows[0] = fatal[0] = '\0';
@@ -308,11 +357,45 @@ START_TEST(account) {
     ck_assert_str_eq(fatal, "the heap's account: 8388608 bytes are mapped, and the device has lost 78643200; expected 67108864 more or less at most");
 }
 END_TEST
+
+/* Local memory that the driver takes with the first kernel that allocates is not the heap's, and is not memory of an account that is wrong. */
+START_TEST(local_memory) {
+    struct account a;
+    begin(), asserted = 1, stack = LOCAL;
+    account_begin(&a);
+    launched(), account_warmed();
+    take(10 * MIB);
+    account_look(&a);
+    ck_assert_uint_eq(a.most, 20 * MIB + METADATA);
+    lies = 1;
+    if (setjmp(on_fatal) == 0) account_look(&a);
+    ck_assert_str_eq(fatal, "the heap's account: 29360128 bytes are mapped, and the device has lost 99614720; expected 67108864 more or less at most");
+    begin(), asserted = 1, stack = (unsigned long long)PROCESSORS * THREADS_EACH * STACK_LIMIT + ACCOUNT_SLACK_BYTES + MIB;
+    account_begin(&a);
+    launched();
+    if (setjmp(on_fatal) == 0) account_warmed();
+    ck_assert_str_eq(fatal, "the heap's account: 0 bytes are mapped, and the device has lost 344981504; expected 343932928 more or less at most");
+    begin(), asserted = 1;
+    account_begin(&a);
+    take(100 * MIB), unlost = 200 * MIB;
+    if (setjmp(on_fatal) == 0) account_warmed();
+    ck_assert_ptr_nonnull(strstr(fatal, "218103808 bytes are mapped, and the device has lost 10485760; expected 343932928 "));
+    begin(), stack = LOCAL;
+    run(run_footprint, 64, 100000, 30);
+    about(row("taken", 0, 0), (2 * 6400000. + METADATA) / MIB);
+    ck_assert_str_eq(fatal, "");
+    begin(), stack = LOCAL;
+    run(run_pinned, 4096, 1024, 1);
+    row("freed_1s", 0, 0);
+    ck_assert_str_eq(fatal, "");
+}
+END_TEST
 #else
 START_TEST(account) {
     struct account a;
     begin(), asserted = 1;
     account_begin(&a);
+    account_warmed();
     give(take(10 * MIB));
     account_look(&a);
     ck_assert_uint_eq(a.now, METADATA + OVERHEAD);
@@ -379,6 +462,33 @@ START_TEST(latency) {
 }
 END_TEST
 
+/* A first step without calls warms the kernels up. Then the first run is counted, and two are timed. Of CUDA's allocator what that step takes is counted, too. */
+START_TEST(replay) {
+    static const char trace[] = "mm-trace 1\nk 0\nm 1048576 0 0\nk 1\nf 0 0 0\nm 4194304 0 5\nm 1048576 1 40\nm 16 2 1\nend 4 0 1 0\n";
+    char path[] = "/tmp/mm-replay-XXXXXX", said[200] = "";
+    FILE *out = tmpfile(), *file = fdopen(mkstemp(path), "w");
+    ck_assert(out && file && fputs(trace, file) >= 0 && fclose(file) == 0);
+    begin(), asserted = 1, stack = LOCAL;
+    fflush(stdout);
+    const int kept = dup(1);
+    dup2(fileno(out), 1);
+    if (setjmp(on_fatal) == 0) run_replay(path, 2);
+    dup2(kept, 1), close(kept);
+    rewind(out);
+    ck_assert_str_eq(fatal, "");
+    ck_assert(fgets(said, sizeof said, out));
+    unsigned long long taken = 0;
+    ck_assert_msg(sscanf(said, "@replay 1 1 1 2 %llu 0 0\n", &taken) == 1, "%s", said);
+#ifdef NO_ACCOUNT
+    ck_assert_uint_eq(taken, 2 * (5 * MIB + 16) + METADATA + OVERHEAD + LOCAL);
+#else
+    ck_assert_uint_eq(taken, 2 * (5 * MIB + 16) + METADATA);
+#endif
+    ck_assert(steps == 1 + 3 * 2 && no_calls == 1 && live == 0);
+    fclose(out), unlink(path);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("footprint");
     TCase *tests = tcase_create("footprint");
@@ -389,6 +499,10 @@ int main(void) {
     tcase_add_test(tests, no_workload);
     tcase_add_test(tests, failures);
     tcase_add_test(tests, account);
+#ifndef NO_ACCOUNT
+    tcase_add_test(tests, local_memory);
+#endif
+    tcase_add_test(tests, replay);
     tcase_add_test(tests, pinned);
     tcase_add_test(tests, latency);
     suite_add_tcase(suite, tests);

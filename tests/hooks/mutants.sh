@@ -67,6 +67,15 @@ first_failing_of_traces() {
     BOUNDED_CLOCK=100 bounded "$work/out" "$work/test_trace" || { echo test_trace; return; }
     [[ $1 == tools/* ]] || first_failing_of_report
 }
+# Prints the suite of mmbench's memory accounts if it fails with this source changed.
+first_failing_of_accounts() {
+    local source list=()
+    for source in tools/mmbench/child/{account,footprint,latency,replay_case,replay_plan,trace}.c; do
+        if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
+    done
+    "${CC:-cc}" "${flags[@]}" tests/bench/test_footprint.c "${list[@]}" "${check[@]}" -o "$work/test_footprint" 2>"$work/log" || { echo 'does not compile'; return; }
+    BOUNDED_CLOCK=300 bounded "$work/out" "$work/test_footprint" || echo test_footprint
+}
 # Prints the first failing suite of profiles and series of maps, with this source changed.
 first_failing_of_profiles() {
     local source list=()
@@ -207,6 +216,7 @@ pool:*) ;;
 fail:*) killer=$(first_failing_of_report) ;;
 trace:*) killer=$(first_failing_of_traces none) ;;
 profile:*) killer=$(first_failing_of_profiles none) ;;
+account:*) killer=$(first_failing_of_accounts none) ;;
 *) [[ $killer ]] || killer=$(first_failing) ;;
 esac
 [[ ! $killer ]] || untried 'hook mutants' "$killer"
@@ -223,6 +233,7 @@ while IFS= read -r line; do
         fail:*) killer=$(first_failing_of_report) ;;
         trace:*) killer=$(first_failing_of_traces "$file") ;;
         profile:*) killer=$(first_failing_of_profiles "$file") ;;
+        account:*) killer=$(first_failing_of_accounts "$file") ;;
         *) killer=$(first_failing) ;;
         esac
         if [[ $killer ]]; then verdict="killed    $name: $killer"; else verdict="survived  $name"; fi
