@@ -149,6 +149,8 @@ END_TEST
 /* While a thread waits for its launch, another one launches and looks at the heap first: each launch has its frame and its picture, in the order of launches. */
 START_TEST(launches_of_threads) {
     static char svg[400000];
+    char path[40], title[40];
+    for (int launch = 1; launch <= 21; launch++) snprintf(path, sizeof path, "map-%d.svg", launch), unlink(path); /* of a run that failed */
     struct result r = RUN(SETTINGS(preload_mm, "MM_MAP_SERIES=series.svg", "MM_HEAP_MAP=map-%l.svg"), "./client", "v2-legacy", "launches-threads", "21");
     expect(&r, 0, "", "");
     read_file("series.svg", svg, sizeof svg);
@@ -157,7 +159,6 @@ START_TEST(launches_of_threads) {
         ck_assert_msg(strtol(at + 14, NULL, 10) == 1 + frames, "frame %d: %.30s", frames, at);
     ck_assert_int_eq(frames, 21);
     for (int launch = 1; launch <= 21; launch++) {
-        char path[40], title[40];
         snprintf(path, sizeof path, "map-%d.svg", launch), snprintf(title, sizeof title, ", after launch %d<", launch);
         read_file(path, svg, sizeof svg);
         ck_assert_msg(strstr(svg, title) != NULL, "%s", path);
