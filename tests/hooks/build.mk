@@ -17,7 +17,7 @@ HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h runtime/gal
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
-    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so libscarce.so check_hooks check_code check_report check_files check_kernel_cache \
+    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so libscarce.so check_hooks check_sizes check_processes check_code check_report check_files check_kernel_cache \
     check_env check_say check_profile check_memory check_pool check_tables check_rounds nvrtc)
 FAULT_RACES ?= 100
 
@@ -44,6 +44,8 @@ check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun $
 	$(HT)/check_tables
 	$(HT)/check_rounds
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
+	cd $(HT) && ./check_sizes $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
+	cd $(HT) && ./check_processes $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	cd $(HT) && ./check_pool $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	cd $(HT) && ./check_code $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	cd $(HT) && ./check_report $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
@@ -141,7 +143,7 @@ $(HT)/own3:
 $(HT)/own4:
 	$(HT_OWN) -pie -fPIE -Wl,-z,defs -Wl,-z,relro -rdynamic
 
-$(HT)/check_hooks $(HT)/check_code $(HT)/check_report $(HT)/check_files $(HT)/check_pool: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h $(HT_SRC)/effort.h tests/runner.h mmconfig.h
+$(HT)/check_hooks $(HT)/check_sizes $(HT)/check_processes $(HT)/check_code $(HT)/check_report $(HT)/check_files $(HT)/check_pool: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h $(HT_SRC)/effort.h tests/runner.h mmconfig.h
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
 
 $(HT)/check_env: $(HT_SRC)/check_env.c tests/runner.h runtime/host/env.c runtime/host/env.h mmconfig.h $(BUILD)/obj/runtime/host/fit/names.o
