@@ -78,12 +78,14 @@ first_failing_of_accounts() {
 }
 # Prints the first failing suite of profiles and series of maps, with this source changed.
 first_failing_of_profiles() {
-    local source list=()
+    local source of list=()
     for source in runtime/host/{events,profile*,map,map_series,say,svg}.c; do
         if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
     done
-    "${CC:-cc}" "${flags[@]}" -D_GNU_SOURCE= -pthread tests/hooks/check_profile.c "${list[@]}" "${check[@]}" -o "$work/check_profile" 2>"$work/log" || { echo 'does not compile'; return; }
-    BOUNDED_CLOCK=100 bounded "$work/out" "$work/check_profile" || { echo check_profile; return; }
+    for of in check_profile check_series; do
+        "${CC:-cc}" "${flags[@]}" -D_GNU_SOURCE= -pthread "tests/hooks/$of.c" "${list[@]}" "${check[@]}" -o "$work/$of" 2>"$work/log" || { echo 'does not compile'; return; }
+        BOUNDED_CLOCK=100 bounded "$work/out" "$work/$of" || { echo "$of"; return; }
+    done
     first_failing_of_report
 }
 # Prints the first failing scenario or suite; short ones run first.
