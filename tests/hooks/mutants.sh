@@ -67,14 +67,16 @@ first_failing_of_traces() {
     BOUNDED_CLOCK=100 bounded "$work/out" "$work/test_trace" || { echo test_trace; return; }
     [[ $1 == tools/* ]] || first_failing_of_report
 }
-# Prints the suite of mmbench's memory accounts if it fails with this source changed.
+# Prints the first failing suite of mmbench's memory accounts, with this source changed.
 first_failing_of_accounts() {
-    local source list=()
+    local source of list=()
     for source in tools/mmbench/child/{account,footprint,latency,replay_case,replay_plan,trace}.c; do
         if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
     done
-    "${CC:-cc}" "${flags[@]}" tests/bench/test_footprint.c "${list[@]}" "${check[@]}" -o "$work/test_footprint" 2>"$work/log" || { echo 'does not compile'; return; }
-    BOUNDED_CLOCK=300 bounded "$work/out" "$work/test_footprint" || echo test_footprint
+    for of in test_account test_footprint; do
+        "${CC:-cc}" "${flags[@]}" "tests/bench/$of.c" "${list[@]}" "${check[@]}" -o "$work/$of" 2>"$work/log" || { echo 'does not compile'; return; }
+        BOUNDED_CLOCK=300 bounded "$work/out" "$work/$of" || { echo "$of"; return; }
+    done
 }
 # Prints the first failing suite of profiles and series of maps, with this source changed.
 first_failing_of_profiles() {
