@@ -68,28 +68,35 @@ bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream 
     return is_watched;
 }
 
-/* Whether a heap of the context is looked at after its last launch. */
-static bool is_wanted(CUcontext handle) {
-    bool is = false;
+/* A launch, as this thread will look at it: its number, and for each heap of the context the number of its frame in the series of maps, 0: none. */
+struct look {
+    uint64_t launch, frames[MM_CONTEXT_HEAPS];
+};
+
+/* Counts a launch in a context. Returns whether a heap is looked at after it. The caller holds watch_lock, so that launches are counted in their order. */
+static bool try_count(CUcontext handle, struct look *l) {
+    bool is_wanted = false;
     pthread_mutex_lock(&mm_contexts_lock);
     const struct context *c = mm_context_home_listed(handle);
-    for (unsigned i = 0; c && i < c->heap_count && !c->is_ending; i++) is |= mm_inspect_wants_launch(c->heaps[i]);
+    for (unsigned i = 0; c && i < c->heap_count && !c->is_ending; i++) is_wanted |= mm_inspect_wants_launch(c->heaps[i], &l->frames[i]);
     pthread_mutex_unlock(&mm_contexts_lock);
-    return is;
+    return is_wanted;
 }
 
 void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launched) {
-    const uint64_t launch = is_launched ? ++watched_launches : 0;
+    struct look look = {0, {0}};
     struct mm_driver_visit visit;
     const CUcontext handle = context_of(d, stream);
+    if (is_launched) look.launch = ++watched_launches;
+    const bool is_wanted = is_launched && mm_inspect_wants_launches() && try_count(handle, &look);
     if (failing) try_fail(d, failing, false);
     failing = NULL;
     pthread_mutex_unlock(&watch_lock);
-    if (!is_launched || !mm_inspect_wants_launches() || !is_wanted(handle) || !mm_driver_try_enter(d, handle, &visit)) return;
+    if (!is_wanted || !mm_driver_try_enter(d, handle, &visit)) return;
     if (d->cuCtxSynchronize() == CUDA_SUCCESS) {
         pthread_mutex_lock(&mm_contexts_lock);
         const struct context *c = mm_context_home_listed(handle);
-        for (unsigned i = 0; c && i < c->heap_count && !c->is_ending; i++) mm_inspect_launch(d, c->heaps[i], launch);
+        for (unsigned i = 0; c && i < c->heap_count && !c->is_ending; i++) mm_inspect_launch(d, c->heaps[i], look.launch, look.frames[i]);
         pthread_mutex_unlock(&mm_contexts_lock);
     }
     mm_driver_leave(d, &visit);

@@ -91,7 +91,16 @@ static struct heap_title title_of(const struct mm_host_heap *h) {
     return t;
 }
 
-/* Collects the trace and the profile, as far as they are wanted. */
+static void note_no_memory(struct mm_driver_error *error) { error->call = "malloc", error->code = CUDA_ERROR_OUT_OF_MEMORY; }
+
+/* The stream has the contents of a file: ends it. Drops them if they are not complete. stream: NULL: none. */
+static void end_text(struct mm_host_text *t, FILE *stream, bool is_complete, struct mm_driver_error *error) {
+    const bool has_memory = !stream || fclose(stream) == 0;
+    if (!has_memory) note_no_memory(error);
+    if (!has_memory || !is_complete) drop_text(t);
+}
+
+/* Collects the trace and the profile, as far as they are wanted. Each is kept even if the other fails. */
 static void take_events(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     const struct mm_host_env *env = mm_host_env_get();
     struct mm_host_seen *const seen = &h->seen;
@@ -100,10 +109,10 @@ static void take_events(const struct mm_driver *d, struct mm_host_heap *h, struc
     struct mm_trace_out out = {.title = title.text};
     if (env->trace) out.trace = open_memstream(&seen->trace.text, &seen->trace.bytes);
     if (env->profile) out.profile = open_memstream(&seen->profile.text, &seen->profile.bytes);
-    bool done = (out.trace || !env->trace) && (out.profile || !env->profile) && mm_trace_try_take(d, h, &out, error);
-    if (out.trace) done = fclose(out.trace) == 0 && done;
-    if (out.profile) done = fclose(out.profile) == 0 && done;
-    if (!done) drop_text(&seen->trace), drop_text(&seen->profile);
+    if ((env->trace && !out.trace) || (env->profile && !out.profile)) note_no_memory(error);
+    if (out.trace || out.profile) mm_trace_take(d, h, &out, error);
+    end_text(&seen->trace, out.trace, out.has_trace, error);
+    end_text(&seen->profile, out.profile, out.has_profile, error);
     seen->trace_sum = out.sum;
 }
 
@@ -148,10 +157,9 @@ static void write_series(struct mm_host_heap *h) {
     char path[PATH_MAX];
     if (!mm_map_series_has_any(&h->seen.series)) return;
     FILE *out = open_memstream(&t.text, &t.bytes);
-    if (!out) return;
-    mm_map_series_write(&h->seen.series, title_of(h).text, out);
-    if (fclose(out) == 0 && try_named_path("a picture", mm_host_env_get()->map_series, h->device, h->sibling, 0, path))
-        mm_file_try_write("a picture", path, t.text, t.bytes, false);
+    if (out) mm_map_series_write(&h->seen.series, title_of(h).text, out);
+    if (!out || fclose(out) != 0) mm_host_say("device %d: no series of maps (malloc)", h->device);
+    else if (try_named_path(PICTURE, mm_host_env_get()->map_series, h->device, h->sibling, 0, path)) mm_file_try_write(PICTURE, path, t.text, t.bytes, false);
     free(t.text);
     mm_map_series_drop(&h->seen.series);
 }
@@ -191,11 +199,10 @@ void mm_inspect_statistics(CUdevice device, mm_inspect_writer *writer, void *arg
     size_t bytes = 0;
     if (pattern && !try_path("statistics", pattern, device, 0, path)) return;
     FILE *out = open_memstream(&text, &bytes);
-    if (!out) return;
     pthread_mutex_lock(&lock);
-    writer(argument, !mm_file_was_written(path), out);
-    fclose(out);
-    if (pattern ? mm_file_try_write("statistics", path, text, bytes, mm_file_was_written(path)) : mm_host_say_text(text, bytes)) mm_file_note(path);
+    if (out) writer(argument, !mm_file_was_written(path), out);
+    if (!out || fclose(out) != 0) mm_host_say("device %d: no statistics (malloc)", device);
+    else if (pattern ? mm_file_try_write("statistics", path, text, bytes, mm_file_was_written(path)) : mm_host_say_text(text, bytes)) mm_file_note(path);
     pthread_mutex_unlock(&lock);
     free(text);
 }
@@ -249,21 +256,21 @@ bool mm_inspect_wants_launches(void) {
     return env->map_series || (env->heap_map && has_launches(env->heap_map));
 }
 
-bool mm_inspect_wants_launch(struct mm_host_heap *h) {
+bool mm_inspect_wants_launch(struct mm_host_heap *h, uint64_t *frame) {
     const struct mm_host_env *env = mm_host_env_get();
+    *frame = 0;
     if (h->kind == MM_HOST_HEAP_ABSENT) return false;
-    h->seen.wants_frame = env->map_series && mm_map_series_wants(&h->seen.series);
-    return h->seen.wants_frame || (env->heap_map && has_launches(env->heap_map));
+    if (env->map_series) *frame = mm_map_series_count(&h->seen.series);
+    return *frame || (env->heap_map && has_launches(env->heap_map));
 }
 
-void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64_t launch) {
+void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64_t launch, uint64_t frame) {
     const struct mm_host_env *env = mm_host_env_get();
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     char when[60], *text = NULL;
     size_t bytes = 0;
     if (h->kind == MM_HOST_HEAP_ABSENT) return;
-    if (h->seen.wants_frame) mm_map_series_add(&h->seen.series, map_of(d, h, &error));
-    h->seen.wants_frame = false;
+    if (frame) mm_map_series_add(&h->seen.series, frame, map_of(d, h, &error));
     if (!env->heap_map || !has_launches(env->heap_map)) return;
     snprintf(when, sizeof when, "after launch %" PRIu64, launch);
     if (try_map(d, h, when, &text, &bytes, &error)) mm_inspect_picture(h->device, h->sibling, launch, text, bytes);

@@ -26,11 +26,13 @@ void mm_inspect_statistics(CUdevice device, mm_inspect_writer *writer, void *arg
 /* Writes a picture where MM_HEAP_MAP says; name (NULL: none) comes before the file's suffix. */
 void mm_inspect_picture(CUdevice device, const char *name, uint64_t launch, const char *text, size_t bytes);
 
-/* Whether launches are looked at; whether that of the last launch in the heap's context is; looks at it: the context is current, and no kernel runs there. The
- * caller excludes other calls for the heap. */
+/* Whether launches are looked at. */
 bool mm_inspect_wants_launches(void);
-bool mm_inspect_wants_launch(struct mm_host_heap *heap);
-void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t launch);
+/* Counts a launch in the heap's context. Returns whether the heap is looked at after it; `frame`: the number of its frame in the series of maps, 0: none. The caller
+ * excludes other calls for the heap, and keeps the number: other threads may launch before it looks. */
+bool mm_inspect_wants_launch(struct mm_host_heap *heap, uint64_t *frame);
+/* Looks at the heap after a launch of that number and frame. The context is current, and the launch has ended. The caller excludes other calls for the heap. */
+void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t launch, uint64_t frame);
 
 /* Whether the checked run of any heap that has ended found an error. */
 extern bool mm_inspect_has_found;

@@ -16,7 +16,10 @@
 /* Whether a launch, counted from 1, gets a frame with the present stride. */
 static bool is_due(const struct mm_map_series *s, uint64_t launch) { return (launch - 1) % (1ull << s->stride_shift) == 0; }
 
-bool mm_map_series_wants(struct mm_map_series *s) { return is_due(s, ++s->launches); }
+uint64_t mm_map_series_count(struct mm_map_series *s) {
+    s->launches++;
+    return is_due(s, s->launches) ? s->launches : 0;
+}
 
 /* Doubles the stride, and drops the frames that are no longer due: every second one, unless some are missing. */
 static void thin(struct mm_map_series *s) {
@@ -28,11 +31,16 @@ static void thin(struct mm_map_series *s) {
     s->count = kept;
 }
 
-void mm_map_series_add(struct mm_map_series *s, struct mm_map *map) {
+void mm_map_series_add(struct mm_map_series *s, uint64_t launch, struct mm_map *map) {
     if (!map) return;
-    while (s->count == MM_HOST_MAP_FRAMES) thin(s);
-    if (is_due(s, s->launches)) s->frames[s->count++] = (struct mm_map_frame){map, s->launches};
-    else free(map);
+    while (s->count == MM_HOST_MAP_FRAMES && is_due(s, launch)) thin(s);
+    if (launch > s->launches || !is_due(s, launch)) { /* of a heap that has ended; of a smaller stride */
+        free(map);
+        return;
+    }
+    unsigned at = s->count++;
+    for (; at && s->frames[at - 1].launch > launch; at--) s->frames[at] = s->frames[at - 1];
+    s->frames[at] = (struct mm_map_frame){map, launch};
 }
 
 void mm_map_series_end(struct mm_map_series *s, struct mm_map *map) {

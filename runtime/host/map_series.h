@@ -2,7 +2,10 @@
 /* Maps of a heap over a run (MM_MAP_SERIES): one picture with at most MM_HOST_MAP_FRAMES frames, and one of the end.
  *
  * At first each launch gets a frame. When there is no more room, every second frame is dropped, and from then on only every second launch gets one, and so on. So
- * the frames cover all launches evenly, however many there are, and their number of waits grows with the logarithm of that of the launches. */
+ * the frames cover all launches evenly, however many there are, and the number of waits grows with the logarithm of the number of launches.
+ *
+ * Threads may launch at the same time, and wait for their launches in any order. So a caller keeps the number of its launch, and a frame is filed by that number. A
+ * later launch may already have run when the map is taken: the frame then shows its requests, too. The caller excludes other calls for the series. */
 #ifndef MM_HOST_MAP_SERIES_H
 #define MM_HOST_MAP_SERIES_H
 
@@ -11,10 +14,10 @@
 #include "runtime/host/map.h"
 #include "runtime/host/map_frames.h"
 
-/* A launch was made. Returns whether it gets a frame when it has ended: then mm_map_series_add is called, unless that fails. */
-bool mm_map_series_wants(struct mm_map_series *series);
-/* Adds the frame of the last launch. Frees the map later. NULL: no memory, no frame. */
-void mm_map_series_add(struct mm_map_series *series, struct mm_map *map);
+/* A launch was made. Returns its number if it gets a frame when it has ended: then mm_map_series_add is called with it, unless that fails. Else 0. */
+uint64_t mm_map_series_count(struct mm_map_series *series);
+/* Adds the frame of a launch, unless the stride has grown past it since. Frees the map, at once or later. NULL: no memory, no frame. */
+void mm_map_series_add(struct mm_map_series *series, uint64_t launch, struct mm_map *map);
 /* Sets the frame of the end, in place of any earlier one. */
 void mm_map_series_end(struct mm_map_series *series, struct mm_map *map);
 

@@ -46,13 +46,14 @@ void mm_profile_drop(struct mm_profile *profile);
 /* The largest request of a size, an index of mm_profile_kernel.sizes. */
 uint64_t mm_profile_size(uint32_t size);
 
-/* Writes it in the form that the ending of the file's name means: .folded, .svg, .pprof, .pb and .pb.gz; text for any other. title: of a heap, plain text. */
-void mm_profile_write(const struct mm_profile *profile, const char *path, const char *title, FILE *out);
+/* Writes it in the form that the ending of the file's name means: .folded, .svg, .pprof, .pb and .pb.gz; text for any other. title: of a heap, plain text.
+ * Returns false if the host has no memory. */
+bool mm_profile_try_write(const struct mm_profile *profile, const char *path, const char *title, FILE *out);
 
-/* The forms. */
+/* The forms. Only the one with a copy in memory may fail. */
 void mm_profile_write_text(const struct mm_profile *profile, const char *title, FILE *out);
 void mm_profile_write_folded(const struct mm_profile *profile, FILE *out);
 void mm_profile_write_svg(const struct mm_profile *profile, const char *title, FILE *out);
-void mm_profile_write_pprof(const struct mm_profile *profile, const char *title, bool is_gzip, FILE *out);
+bool mm_profile_try_write_pprof(const struct mm_profile *profile, const char *title, bool is_gzip, FILE *out);
 
 #endif

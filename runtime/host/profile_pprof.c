@@ -156,16 +156,18 @@ static void write_gzip(const char *bytes, size_t n, FILE *out) {
     write_little(crc, 4, out), write_little((uint32_t)n, 4, out);
 }
 
-void mm_profile_write_pprof(const struct mm_profile *p, const char *title, bool is_gzip, FILE *out) {
+bool mm_profile_try_write_pprof(const struct mm_profile *p, const char *title, bool is_gzip, FILE *out) {
     char *bytes = NULL;
     size_t n = 0;
     if (!is_gzip) {
         write_profile(p, title, out);
-        return;
+        return true;
     }
     FILE *plain = open_memstream(&bytes, &n);
-    if (!plain) return;
+    if (!plain) return false;
     write_profile(p, title, plain);
-    if (fclose(plain) == 0) write_gzip(bytes, n, out);
+    const bool done = fclose(plain) == 0;
+    if (done) write_gzip(bytes, n, out);
     free(bytes);
+    return done;
 }

@@ -11,12 +11,13 @@ static bool ends_with(const char *path, const char *ending) {
     return n > length && strcmp(path + n - length, ending) == 0;
 }
 
-void mm_profile_write(const struct mm_profile *p, const char *path, const char *title, FILE *out) {
+bool mm_profile_try_write(const struct mm_profile *p, const char *path, const char *title, FILE *out) {
     const bool is_gzip = ends_with(path, ".pb.gz");
-    if (is_gzip || ends_with(path, ".pb") || ends_with(path, ".pprof")) mm_profile_write_pprof(p, title, is_gzip, out);
-    else if (ends_with(path, ".folded")) mm_profile_write_folded(p, out);
+    if (is_gzip || ends_with(path, ".pb") || ends_with(path, ".pprof")) return mm_profile_try_write_pprof(p, title, is_gzip, out);
+    if (ends_with(path, ".folded")) mm_profile_write_folded(p, out);
     else if (ends_with(path, ".svg")) mm_profile_write_svg(p, title, out);
     else mm_profile_write_text(p, title, out);
+    return true;
 }
 
 static void write_row(const struct mm_profile_kernel *k, FILE *out) {

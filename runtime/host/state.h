@@ -44,7 +44,6 @@ struct mm_host_seen {
     char *map; /* NULL: none */
     size_t map_bytes;
     struct mm_map_series series;
-    bool wants_frame;             /* the last launch gets one */
     struct mm_driver_error error; /* why something is missing */
 };
 

@@ -43,6 +43,9 @@ bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *heap, str
 double mm_stats_internal(const struct mm_host_stats *stats);
 double mm_stats_external(const struct mm_host_stats *stats);
 
+/* The header row of CSV: of heaps and of pools, which may share a file. */
+#define MM_STATS_CSV_HEADER "process,device,class,name,value\n"
+
 /* Appends one heap's statistics to `out`: lines of text, one line of JSON (docs/statistics.schema.json), or rows of CSV. is_first: begin CSV with the
  * header row. */
 void mm_stats_write(const struct mm_host_stats *stats, enum mm_stats_form form, bool is_first, FILE *out);

@@ -210,6 +210,6 @@ static void write_csv(const struct mm_host_stats *s, FILE *out) {
 void mm_stats_write(const struct mm_host_stats *s, enum mm_stats_form form, bool is_first, FILE *out) {
     if (form == MM_STATS_TEXT) write_text(s, out);
     if (form == MM_STATS_JSON) write_json(s, out);
-    if (form == MM_STATS_CSV && is_first) fputs("process,device,class,name,value\n", out);
+    if (form == MM_STATS_CSV && is_first) fputs(MM_STATS_CSV_HEADER, out);
     if (form == MM_STATS_CSV) write_csv(s, out);
 }

@@ -44,24 +44,24 @@ static const char *name_of(void *kernels, uint32_t grid) { return mm_kernels_nam
 /* Counts the events, and writes the profile. */
 static bool try_profile(const struct mm_host_heap *h, const struct mm_trace_event *events, uint64_t count, uint64_t dropped, struct mm_trace_out *out) {
     struct mm_profile profile;
-    const bool done = mm_profile_try_count(&profile, events, count, dropped, name_of, h->kernels);
-    if (done) mm_profile_write(&profile, mm_host_env_get()->profile, out->title, out->profile);
-    out->sum = profile.sum;
+    const bool done = mm_profile_try_count(&profile, events, count, dropped, name_of, h->kernels) &&
+                      mm_profile_try_write(&profile, mm_host_env_get()->profile, out->title, out->profile);
+    if (done) out->sum = profile.sum;
     mm_profile_drop(&profile);
     return done;
 }
 
-bool mm_trace_try_take(const struct mm_driver *d, const struct mm_host_heap *h, struct mm_trace_out *out, struct mm_driver_error *error) {
+void mm_trace_take(const struct mm_driver *d, const struct mm_host_heap *h, struct mm_trace_out *out, struct mm_driver_error *error) {
     struct mm_trace head;
-    if (!mm_copy_try_from_device(d, &head, h->trace, sizeof head, error)) return false;
+    if (!mm_copy_try_from_device(d, &head, h->trace, sizeof head, error)) return;
     const uint64_t count = min_u64(head.count, MM_TRACE_EVENTS), bytes = count * sizeof(struct mm_trace_event);
     struct mm_trace_event *events = (struct mm_trace_event *)malloc(bytes + 1);
-    bool done = events && (count == 0 || mm_copy_try_from_device(d, events, h->trace + offsetof(struct mm_trace, events), bytes, error));
-    if (done || !events) {
-        done = events && (!out->trace || mm_trace_try_write(events, count, head.count - count, out->trace, &out->sum)) &&
-               (!out->profile || try_profile(h, events, count, head.count - count, out));
-        if (!done) error->call = "malloc", error->code = CUDA_ERROR_OUT_OF_MEMORY;
+    const bool done = events && (count == 0 || mm_copy_try_from_device(d, events, h->trace + offsetof(struct mm_trace, events), bytes, error));
+    if (done) {
+        out->has_trace = out->trace && mm_trace_try_write(events, count, head.count - count, out->trace, &out->sum);
+        out->has_profile = out->profile && try_profile(h, events, count, head.count - count, out);
     }
+    if ((done || !events) && (out->has_trace != (out->trace != NULL) || out->has_profile != (out->profile != NULL)))
+        error->call = "malloc", error->code = CUDA_ERROR_OUT_OF_MEMORY;
     free(events);
-    return done;
 }

@@ -17,13 +17,14 @@ void mm_trace_begin(const struct mm_driver *d, struct mm_host_heap *heap);
 /* Records that mm_reset freed all that was live. No kernel runs in the heap's context, which is current. */
 void mm_trace_reset(const struct mm_driver *d, const struct mm_host_heap *heap);
 
-/* Where the contents of files go; NULL: not wanted. title: of the heap. sum: what was recorded. */
+/* Where the contents of files go; NULL: not wanted. title: of the heap. has_trace, has_profile: whether each is complete. sum: what was recorded. */
 struct mm_trace_out {
     FILE *trace, *profile;
     const char *title;
+    bool has_trace, has_profile;
     struct mm_trace_sum sum;
 };
-/* Reads the events, and appends the files' contents. */
-bool mm_trace_try_take(const struct mm_driver *d, const struct mm_host_heap *heap, struct mm_trace_out *out, struct mm_driver_error *error);
+/* Reads the events, and appends the files' contents. If only one file's contents fail, the other's are complete. error: why something is missing. */
+void mm_trace_take(const struct mm_driver *d, const struct mm_host_heap *heap, struct mm_trace_out *out, struct mm_driver_error *error);
 
 #endif

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Suites of mmbench: its options, its watchdog and its output, with children that need no GPU; the graph's kernels under the
 # sanitizers, with a CPU thread for each thread of a CTA; how the case converged evaluates its notes; and the cases footprint,
-# pinned and latency, with loops for kernels: with an account of the heap, and without one, since CUDA's allocator has none.
+# pinned and latency, accounts of memory and replays, with loops for kernels: with an account of the heap, and without one, since CUDA's allocator has none.
 GRAPH_TEST := $(BUILD)/tests/bench/test_graph
 
 .PHONY: check-bench check-bench-graph check-plot
 check: check-bench
-check-bench: $(BUILD)/bin/mmbench $(addprefix $(BUILD)/tests/bench/,test_converged test_latency test_footprint test_footprint_builtin test_trace) check-bench-graph
+check-bench: $(BUILD)/bin/mmbench $(addprefix $(BUILD)/tests/bench/,test_converged test_latency test_footprint test_footprint_builtin test_account test_account_builtin test_trace) check-bench-graph
 	$(BUILD)/tests/bench/test_converged
 	$(BUILD)/tests/bench/test_latency
 	$(BUILD)/tests/bench/test_footprint
 	$(BUILD)/tests/bench/test_footprint_builtin
+	$(BUILD)/tests/bench/test_account
+	$(BUILD)/tests/bench/test_account_builtin
 	$(BUILD)/tests/bench/test_trace
 	tests/bench/run.sh $<
 
@@ -18,11 +20,14 @@ $(BUILD)/tests/bench/test_converged $(BUILD)/tests/bench/test_latency: $(BUILD)/
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -isystem $(CUDA_HOME)/include $< $$(pkg-config --cflags --libs check) -o $@
 
-FOOTPRINT_C := $(addprefix $(BENCH_SRC)/child/,account.c footprint.c latency.c)
-$(BUILD)/tests/bench/test_footprint_builtin: FOOTPRINT_FLAGS := -DNO_ACCOUNT
-$(BUILD)/tests/bench/test_footprint $(BUILD)/tests/bench/test_footprint_builtin: tests/bench/test_footprint.c tests/runner.h $(FOOTPRINT_C) $(BENCH_H)
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_MM) $(FOOTPRINT_FLAGS) -isystem $(CUDA_HOME)/include $< $(FOOTPRINT_C) $$(pkg-config --cflags --libs check) -o $@
+FOOTPRINT_C := $(addprefix $(BENCH_SRC)/child/,account.c footprint.c latency.c replay_case.c replay_plan.c trace.c)
+FOOTPRINT_TESTS := $(addprefix $(BUILD)/tests/bench/,test_footprint test_account)
+FOOTPRINT_DEPS := tests/bench/footprint.h tests/runner.h $(FOOTPRINT_C) $(BENCH_H)
+FOOTPRINT_CC = @mkdir -p $(@D)$(newline)$(CC) $(CFLAGS_MM) $1 -isystem $(CUDA_HOME)/include $< $(FOOTPRINT_C) $$(pkg-config --cflags --libs check) -o $@
+$(FOOTPRINT_TESTS): $(BUILD)/tests/bench/%: tests/bench/%.c $(FOOTPRINT_DEPS)
+	$(call FOOTPRINT_CC)
+$(FOOTPRINT_TESTS:%=%_builtin): $(BUILD)/tests/bench/%_builtin: tests/bench/%.c $(FOOTPRINT_DEPS)
+	$(call FOOTPRINT_CC,-DNO_ACCOUNT)
 
 # Traces: the writer of the run time, the reader, the plan of a replay.
 TRACE_C := runtime/host/trace_write.c runtime/host/events.c $(addprefix $(BENCH_SRC)/child/,trace.c replay_plan.c)

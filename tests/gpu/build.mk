@@ -38,6 +38,12 @@ build-gpu-tests: $(GPU_SUITES) $(GPU_PROGRAMS) $(GPU_TESTS)/pairs
 check-gpu: $(GPU_SUITES) $(GPU_PROGRAMS) all
 	tests/gpu/run.sh $(BUILD) $(GPU_SUITES)
 
+# Without a GPU: whether the scripts notice programs that fail.
+.PHONY: check-gpu-scripts
+check: check-gpu-scripts
+check-gpu-scripts:
+	tests/gpu/fakes.sh
+
 # The same suites on a device that other processes use, too.
 .PHONY: check-gpu-crowded
 check-gpu-crowded: $(GPU_SUITES) $(GPU_PROGRAMS) all

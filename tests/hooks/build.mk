@@ -17,8 +17,8 @@ HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h runtime/gal
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
-    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so check_hooks check_code check_report check_kernel_cache \
-    check_env check_say check_profile check_memory check_pool check_tables check_rounds nvrtc)
+    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so libscarce.so check_hooks check_sizes check_processes check_code check_report check_files check_kernel_cache \
+    check_env check_say check_profile check_series check_memory check_pool check_tables check_rounds nvrtc)
 FAULT_RACES ?= 100
 
 .PHONY: check-hooks check-install-run-time
@@ -40,13 +40,17 @@ check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun $
 	$(HT)/check_env
 	$(HT)/check_say
 	$(HT)/check_profile
+	$(HT)/check_series
 	$(HT)/check_memory
 	$(HT)/check_tables
 	$(HT)/check_rounds
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
+	cd $(HT) && ./check_sizes $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
+	cd $(HT) && ./check_processes $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	cd $(HT) && ./check_pool $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	cd $(HT) && ./check_code $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	cd $(HT) && ./check_report $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
+	cd $(HT) && ./check_files $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	$(HT_SRC)/statistics.sh $(BUILD)
 	$(HT_SRC)/jit.sh $(BUILD) $(HT) $(CUDA_HOME)
 
@@ -103,6 +107,9 @@ $(HT)/libthird_hook.so: $(HT_SRC)/third.c $(HT_MM)
 $(HT)/libmock.so: $(HT_SRC)/mock.c
 	$(HT_CC) -fPIC -shared $< -o $@
 
+$(HT)/libscarce.so: $(HT_SRC)/scarce.c
+	$(HT_CC) -fPIC -shared $< -o $@ -ldl
+
 $(HT)/libslow.so: $(HT_SRC)/slow.c
 	$(HT_CC) -fPIC -shared $< -o $@
 
@@ -137,7 +144,7 @@ $(HT)/own3:
 $(HT)/own4:
 	$(HT_OWN) -pie -fPIE -Wl,-z,defs -Wl,-z,relro -rdynamic
 
-$(HT)/check_hooks $(HT)/check_code $(HT)/check_report $(HT)/check_pool: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h $(HT_SRC)/effort.h tests/runner.h mmconfig.h
+$(HT)/check_hooks $(HT)/check_sizes $(HT)/check_processes $(HT)/check_code $(HT)/check_report $(HT)/check_files $(HT)/check_pool: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h $(HT_SRC)/effort.h tests/runner.h mmconfig.h
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
 
 $(HT)/check_env: $(HT_SRC)/check_env.c tests/runner.h runtime/host/env.c runtime/host/env.h mmconfig.h $(BUILD)/obj/runtime/host/fit/names.o
@@ -148,7 +155,7 @@ $(HT)/check_say: $(HT_SRC)/check_say.c tests/runner.h runtime/host/say.c $(wildc
 
 # Profiles and series of maps, without a heap.
 HT_PROFILE := $(addprefix runtime/host/,events.c $(notdir $(wildcard runtime/host/profile*.c)) map.c map_series.c say.c svg.c)
-$(HT)/check_profile: $(HT_SRC)/check_profile.c tests/runner.h $(HT_PROFILE) $(wildcard runtime/host/*.h) mmconfig.h
+$(HT)/check_profile $(HT)/check_series: $(HT)/%: $(HT_SRC)/%.c tests/runner.h $(HT_PROFILE) $(wildcard runtime/host/*.h) mmconfig.h
 	$(HT_CC) -D_GNU_SOURCE= -fsanitize=address,undefined -fno-sanitize-recover=all $< $(HT_PROFILE) -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
 $(HT)/check_memory: $(HT_SRC)/check_memory.c tests/runner.h $(HOST_OBJS)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Scenarios of reports: misuse, statistics, pictures. This process acts as the kernels: it runs the allocator's source on the heap. The
- * lines expected on standard error, and their order, are in check_report.c. */
+ * lines expected on standard error, and their order, are in check_report.c and check_files.c. */
 #include "client_sibling.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "include/mm.h"
@@ -429,6 +430,34 @@ static void launches(int argc, char **argv) {
     printf("%d\n", looks);
 }
 
+static CUcontext with_threads;
+static CUfunction function_of_threads;
+static __thread bool is_second;
+static void *launch_second(void *function) {
+    is_second = true;
+    OK(cu.cuCtxSetCurrent(with_threads));
+    OK(client_launch((CUfunction)function, NULL));
+    return NULL;
+}
+/* While one thread waits for its launch, a second one launches, and looks at the heap first. */
+static void between_launch_and_look(void) {
+    pthread_t second;
+    if (is_second) return;
+    CHECK(pthread_create(&second, NULL, launch_second, function_of_threads) == 0);
+    pthread_join(second, NULL);
+}
+
+/* argv: so many launches, of two threads in turn. */
+static void launches_of_threads(int argc, char **argv) {
+    CHECK(argc == 1);
+    with_threads = client_start();
+    launch("make");
+    function_of_threads = client_function("mm");
+    standin->at_synchronize = between_launch_and_look;
+    for (int i = 1; i < atoi(argv[0]); i += 2) OK(client_launch(function_of_threads, NULL));
+    standin->at_synchronize = NULL;
+}
+
 /* The memory of the trace is refused: the heap has none, and is open. */
 static void trace_refused(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -464,6 +493,7 @@ const struct scenario client_report_scenarios[] = {
     {"trace", trace},
     {"trace-refused", trace_refused},
     {"launches", launches},
+    {"launches-threads", launches_of_threads},
     {"fail", fail},
     {"fail-kernel", fail_kernel},
     {"checked-faults", checked_faults},

@@ -50,9 +50,12 @@ first_failing_of_pool() {
     for of in 1 2 3; do scenario 0 MM_POOL=async pool-fuzz 20000 "$of" || { echo "pool-fuzz 20000 $of"; return; }; done
     (cd "$build/tests/hooks" && timeout 300 ./check_pool "$work" "$build/bin") >"$work/out" 2>&1 || { echo check_pool; return; }
 }
-# Prints the suite of reports if it fails.
+# Prints the first failing suite of reports and files.
 first_failing_of_report() {
-    (cd "$build/tests/hooks" && timeout 300 ./check_report "$work" "$build/bin") >"$work/out" 2>&1 || echo check_report
+    local of
+    for of in check_report check_files; do
+        (cd "$build/tests/hooks" && timeout 300 "./$of" "$work" "$build/bin") >"$work/out" 2>&1 || { echo "$of"; return; }
+    done
 }
 # Prints the first failing suite of traces, with this source changed.
 first_failing_of_traces() {
@@ -64,14 +67,27 @@ first_failing_of_traces() {
     BOUNDED_CLOCK=100 bounded "$work/out" "$work/test_trace" || { echo test_trace; return; }
     [[ $1 == tools/* ]] || first_failing_of_report
 }
-# Prints the first failing suite of profiles and series of maps, with this source changed.
-first_failing_of_profiles() {
-    local source list=()
-    for source in runtime/host/{events,profile*,map,map_series,say}.c; do
+# Prints the first failing suite of mmbench's memory accounts, with this source changed.
+first_failing_of_accounts() {
+    local source of list=()
+    for source in tools/mmbench/child/{account,footprint,latency,replay_case,replay_plan,trace}.c; do
         if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
     done
-    "${CC:-cc}" "${flags[@]}" -D_GNU_SOURCE= -pthread tests/hooks/check_profile.c "${list[@]}" "${check[@]}" -o "$work/check_profile" 2>"$work/log" || { echo 'does not compile'; return; }
-    BOUNDED_CLOCK=100 bounded "$work/out" "$work/check_profile" || { echo check_profile; return; }
+    for of in test_account test_footprint; do
+        "${CC:-cc}" "${flags[@]}" "tests/bench/$of.c" "${list[@]}" "${check[@]}" -o "$work/$of" 2>"$work/log" || { echo 'does not compile'; return; }
+        BOUNDED_CLOCK=300 bounded "$work/out" "$work/$of" || { echo "$of"; return; }
+    done
+}
+# Prints the first failing suite of profiles and series of maps, with this source changed.
+first_failing_of_profiles() {
+    local source of list=()
+    for source in runtime/host/{events,profile*,map,map_series,say,svg}.c; do
+        if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
+    done
+    for of in check_profile check_series; do
+        "${CC:-cc}" "${flags[@]}" -D_GNU_SOURCE= -pthread "tests/hooks/$of.c" "${list[@]}" "${check[@]}" -o "$work/$of" 2>"$work/log" || { echo 'does not compile'; return; }
+        BOUNDED_CLOCK=100 bounded "$work/out" "$work/$of" || { echo "$of"; return; }
+    done
     first_failing_of_report
 }
 # Prints the first failing scenario or suite; short ones run first.
@@ -122,7 +138,8 @@ first_failing() {
     ordered 'invalid * invalid 41 reset invalid released ' MM_NVCC=x v2-legacy misuse-context-ends || { echo misuse-context-ends; return; }
     ordered 'invalid later ' MM_NVCC=x v2-legacy misuse-idle || { echo misuse-idle; return; }
     with=' bytes, by' scenario 3 MM_SPACING=16 misuse-kinds || { echo misuse-kinds; return; }
-    (cd "$build/tests/hooks" && timeout 300 ./check_report "$work" "$build/bin") >"$work/out" 2>&1 || { echo check_report; return; }
+    killer=$(first_failing_of_report)
+    [[ ! $killer ]] || { echo "$killer"; return; }
     scenario '*' MM_HEAP_MAX=1G reset-all || { echo reset-all; return; }
     scenario 0 MM_NVCC=x reset-races || { echo reset-races; return; }
     scenario 0 MM_HEAP_SIZE=64M reset-fixed 64 || { echo reset-fixed; return; }
@@ -191,7 +208,7 @@ plant() {
     compile "$work/mutant.c" "$work/mutant.o" && link "$file"
 }
 
-rm -rf "$work" && mkdir -p "$work/allocators/random-walk-coop" && ln -s "$build/lib/ptx" "$work/ptx" || exit # check_report looks what mm was built for
+rm -rf "$work" && mkdir -p "$work/allocators/random-walk-coop" && ln -s "$build/lib/ptx" "$work/ptx" || exit # the suites look what mm was built for
 cp "$build/device/linked" "$work/allocators/random-walk-coop" || exit # any machine code of mm
 {
     for suite in "${suites[@]}"; do compile "tests/hooks/$suite.c" "$work/$suite.o" || break; done &&
@@ -203,6 +220,7 @@ pool:*) ;;
 fail:*) killer=$(first_failing_of_report) ;;
 trace:*) killer=$(first_failing_of_traces none) ;;
 profile:*) killer=$(first_failing_of_profiles none) ;;
+account:*) killer=$(first_failing_of_accounts none) ;;
 *) [[ $killer ]] || killer=$(first_failing) ;;
 esac
 [[ ! $killer ]] || untried 'hook mutants' "$killer"
@@ -219,6 +237,7 @@ while IFS= read -r line; do
         fail:*) killer=$(first_failing_of_report) ;;
         trace:*) killer=$(first_failing_of_traces "$file") ;;
         profile:*) killer=$(first_failing_of_profiles "$file") ;;
+        account:*) killer=$(first_failing_of_accounts "$file") ;;
         *) killer=$(first_failing) ;;
         esac
         if [[ $killer ]]; then verdict="killed    $name: $killer"; else verdict="survived  $name"; fi

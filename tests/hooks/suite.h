@@ -86,6 +86,9 @@ static inline struct result run(const char *const *settings, const char *const *
 }
 
 #define SETTINGS(...) ((const char *const[]){"MM_UNSET", __VA_ARGS__, NULL})
+/* Settings of a checked run, and its last line if it finds nothing. */
+#define CHECKED(...) SETTINGS(preload_mm, "MM_CHECK=1", "MM_SPACING=16", __VA_ARGS__)
+#define CLEAN "mm: device 0: checked: 0 leaks of 0 bytes, 0 writes past the end, 0 writes after free, 0 misuses of free\n"
 #define RUN(settings, ...) run(settings, (const char *const[]){__VA_ARGS__, NULL})
 
 static inline void expect(const struct result *r, int status, const char *out, const char *err) {

@@ -10,6 +10,7 @@
 #include "runtime/host/pool/pool.h"
 #include "runtime/host/pool/state.h"
 #include "runtime/host/say.h"
+#include "runtime/host/stats.h"
 
 struct numbers {
     CUdevice device;
@@ -71,7 +72,7 @@ static void write_numbers(void *numbers, bool is_first, FILE *out) {
         fputs("}\n", out);
     }
     if (n->form != MM_STATS_CSV) return;
-    if (is_first) fputs("process,device,class,name,value\n", out);
+    if (is_first) fputs(MM_STATS_CSV_HEADER, out);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         fprintf(out, "%ld,%d,pool,%s,%" PRIu64 "\n", (long)getpid(), n->device, counts[i].name, counts[i].value);
     fprintf(out, "%ld,%d,pool,internal_fragmentation,", (long)getpid(), n->device), write_share(n->internal, "", out), fputc('\n', out);

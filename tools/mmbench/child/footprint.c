@@ -93,6 +93,10 @@ static void before_all(const struct slots *s, const struct asks *a, struct life 
     live_in(s, a);
     child_must(cudaMemset(s->filled, 0, sizeof *s->filled));
     account_begin(&l->account);
+    alloc_free_half(s->pointers, s->rounds, a->count, 0);      /* NULLs */
+    alloc_malloc_half(s->pointers, s->rounds, a, 1, s->nulls); /* no slot is in round 1 */
+    alloc_free(s->pointers, a);
+    account_warmed();
 }
 
 void run_footprint(const struct request *q) {
@@ -181,6 +185,11 @@ void run_pinned(const struct request *q) {
     plain_fill(phases[0].pointers, &phases[0].a, NULL, -1, 0);
     check(&phases[0], on_device, &l, 0);
     account_begin(&l.account);
+    const struct asks none = {.size = q->size};
+    alloc_malloc(phases[0].pointers, &none);
+    alloc_free_most(phases[0].pointers, phases[0].a.count); /* NULLs */
+    alloc_free(phases[0].pointers, &phases[0].a);
+    account_warmed();
     for (; n < PINNED_SIZES && l.t.nulls == 0; n++) {
         struct phase *p = &phases[n];
         alloc_malloc(p->pointers, &p->a);

@@ -80,6 +80,7 @@ static void open_graph(void *of) {
     c->has_looked = 0;
     account_begin(&c->account);
     load_kernels(c, &alloc_graph);
+    account_warmed();
 }
 
 static void close_graph(void *of) {
