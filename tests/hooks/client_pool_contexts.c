@@ -109,6 +109,65 @@ static void devices(int argc, char **argv) {
     OK(cu.cuCtxSetCurrent(first));
 }
 
+/* A free waits for two devices in turn: that of a context without the allocation first. */
+static CUdeviceptr a_block_of_the_other(CUcontext first) {
+    CUcontext other;
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK(cu.cuCtxSetCurrent(other));
+    OK(cu.cuMemFree(allocate(4 * MIB))); /* in async this is pending, or was */
+    const CUdeviceptr block = allocate(4 * MIB);
+    OK(cu.cuCtxSetCurrent(first));
+    OK(cu.cuMemFree(allocate(KIB)));
+    standin->submitted++;
+    return block;
+}
+
+/* While it waits for the first one, the allocation's context is about to end. */
+static pthread_t ender;
+static bool is_over, ended_early;
+static void *ends_the_context(void *unused) {
+    OK(cu.cuDevicePrimaryCtxRelease(1));
+    if (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) __atomic_store_n(&ended_early, true, __ATOMIC_RELEASE);
+    return unused;
+}
+static void end_the_other(void) {
+    if (synchronisations++ != 0) return;
+    CHECK(pthread_create(&ender, NULL, ends_the_context, NULL) == 0);
+    usleep(50000);
+    CHECK(!__atomic_load_n(&ended_early, __ATOMIC_ACQUIRE));
+}
+static void count_last(void) { __atomic_store_n(&is_over, synchronisations == 2, __ATOMIC_RELEASE); }
+static void devices_ending(int argc, char **argv) {
+    (void)argc, (void)argv;
+    const CUdeviceptr block = a_block_of_the_other(client_start());
+    standin->before_synchronize = end_the_other, standin->at_synchronize = count_last;
+    OK(cu.cuMemFree(block));
+    pthread_join(ender, NULL);
+    CHECK(synchronisations == 2 && !ended_early && standin->finished == standin->submitted);
+}
+
+/* While it waits for the first one, a stream begins to capture. The free does not break that, and its memory waits for all devices. */
+static CUstream captured_stream;
+static void begin_capture(void) {
+    if (synchronisations++ == 0) OK(cu.cuStreamBeginCapture(captured_stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+}
+static void devices_captured(int argc, char **argv) {
+    CUcontext first = client_start(), other;
+    CUgraph graph;
+    (void)argc, (void)argv;
+    const CUdeviceptr block = a_block_of_the_other(first);
+    OK(cu.cuStreamCreate(&captured_stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK(cu.cuCtxSetCurrent(other));
+    standin->at_synchronize = begin_capture;
+    OK(cu.cuMemFree(block));
+    CHECK(synchronisations == 1);
+    OK(cu.cuStreamEndCapture(captured_stream, &graph));
+    CHECK(allocate(4 * MIB) != block);
+    OK(cu.cuMemFree(allocate(KIB))); /* waits for both */
+    CHECK(synchronisations == 3 && allocate(4 * MIB) == block);
+}
+
 /* ---- fuzzing ---------------------------------------------------------------------------------- */
 
 /* A kernel stamps its block when it begins, at once here, and checks the stamp when it ends: nobody else may have got the block in between. */
@@ -256,5 +315,7 @@ const struct scenario client_pool_contexts_scenarios[] = {
     {"pool-fuzz", fuzz},
     {"pool-threads", threads},
     {"pool-devices", devices},
+    {"pool-devices-ending", devices_ending},
+    {"pool-devices-captured", devices_captured},
     {NULL, NULL},
 };
