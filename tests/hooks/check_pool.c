@@ -127,6 +127,20 @@ START_TEST(frees_of_keep) {
 }
 END_TEST
 
+/* Of the device, in percent of what is live at most. Blocks of different lengths share slabs: one contiguous range would need 117 for the first. */
+START_TEST(footprint) {
+    static const struct {
+        const char *fit, *carve, *log, *percent;
+    } cases[] = {{"MM_POOL_FIT=tlsf", "MM_POOL_CARVE=32M", "large", "130"},
+                 {"MM_POOL_FIT=segregated", "MM_POOL_CARVE=32M", "large", "149"},
+                 {"MM_POOL_FIT=tlsf", "MM_POOL_CARVE=64M", "training", "112"},
+                 {"MM_POOL_FIT=segregated", "MM_POOL_CARVE=64M", "training", "112"}};
+    struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off", cases[_i].fit, cases[_i].carve), "./client", "v2-legacy", "pool-footprint",
+                          cases[_i].log, "0", cases[_i].percent, "5");
+    ck_assert_msg(r.status == 0 && !*r.err, "%s: status %d; \"%s\" \"%s\"", cases[_i].log, r.status, r.out, r.err);
+}
+END_TEST
+
 START_TEST(statistics) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=async", "MM_STATS=text"), "./client", "v2-legacy", "pool-order");
     expect(
@@ -203,6 +217,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, each_call_of_the_driver_fails, 0, MODES);
     tcase_add_test(c, few_events);
     tcase_add_loop_test(c, frees_of_keep, 0, 2);
+    tcase_add_loop_test(c, footprint, 0, 4);
     tcase_add_test(c, statistics);
     tcase_add_test(c, map);
     tcase_add_test(c, variables);

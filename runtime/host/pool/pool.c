@@ -118,10 +118,12 @@ static CUresult range_from_driver(const struct mm_driver *d, uint64_t slab_bytes
     return driver(base, *bytes);
 }
 
-/* Bytes of the pool's next slab: a part of what its slabs have, so that their number grows slowly. */
-static uint64_t next_slab(const struct mm_pool *p) {
-    const uint64_t part = round_up(p->slab_bytes / MM_POOL_SLAB_PART, MM_POOL_RANGE_BYTES);
-    return part < MM_POOL_RANGE_BYTES ? MM_POOL_RANGE_BYTES : part > MM_POOL_SLAB_BYTES_MAX ? MM_POOL_SLAB_BYTES_MAX : part;
+/* Bytes of the pool's next slab, for a request that lacks memory: a part of what its slabs have, so that their number grows slowly, and more than one such
+ * request, so that memory of different lengths shares a slab. */
+static uint64_t next_slab(const struct mm_pool *p, uint64_t rounded) {
+    const uint64_t part = p->slab_bytes / MM_POOL_SLAB_PART, requests = rounded * MM_POOL_SLAB_REQUESTS;
+    const uint64_t bytes = round_up(part > requests ? part : requests, MM_POOL_RANGE_BYTES);
+    return bytes > MM_POOL_SLAB_BYTES_MAX ? MM_POOL_SLAB_BYTES_MAX : bytes;
 }
 
 /* How long a request has waited for events. */
@@ -178,7 +180,7 @@ CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_
         if (tries == 0 && may_wait(d, p, rounded, &patience)) continue;
         if (tries == MM_POOL_TRIES) break;
         CUdeviceptr base = 0;
-        uint64_t range_bytes = is_carved ? next_slab(p) : 0;
+        uint64_t range_bytes = is_carved ? next_slab(p, rounded) : 0;
         pthread_mutex_unlock(&mm_pool_lock);
         const CUresult r = range_from_driver(d, range_bytes, rounded, &base, &range_bytes, driver);
         if (r != CUDA_SUCCESS) return r;
