@@ -75,6 +75,15 @@ START_TEST(captures_that_begin_meanwhile) {
 }
 END_TEST
 
+START_TEST(no_lock_is_in_the_way) {
+    unlink("0.pipe.pool.svg");
+    struct result r =
+        RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off", "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing", "0.pipe.pool.svg");
+    expect(&r, 0, "", "");
+    unlink("0.pipe.pool.svg");
+}
+END_TEST
+
 START_TEST(a_heap_gets_what_the_pool_keeps) {
     struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off"), "./client", "v2-legacy", "pool-heap");
     ck_assert_msg(r.status == 0, "status %d; \"%s\" \"%s\"", r.status, r.out, r.err);
@@ -212,6 +221,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, memory_that_is_shared, 0, MODES);
     tcase_add_loop_test(c, unused_memory_goes_back, 0, MODES);
     tcase_add_test(c, captures_that_begin_meanwhile);
+    tcase_add_loop_test(c, no_lock_is_in_the_way, 0, MODES);
     tcase_add_loop_test(c, a_heap_gets_what_the_pool_keeps, 0, MODES);
     tcase_add_test(c, small_keeps_one);
     tcase_add_loop_test(c, each_call_of_the_driver_fails, 0, MODES);
