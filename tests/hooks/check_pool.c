@@ -76,9 +76,10 @@ START_TEST(captures_that_begin_meanwhile) {
 END_TEST
 
 START_TEST(no_lock_is_in_the_way) {
+    struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off"), "./client", "v2-legacy", "pool-captured-forking");
+    expect(&r, 0, "", "");
     unlink("0.pipe.pool.svg");
-    struct result r =
-        RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off", "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing", "0.pipe.pool.svg");
+    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off", "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing", "0.pipe.pool.svg");
     expect(&r, 0, "", "");
     unlink("0.pipe.pool.svg");
 }
