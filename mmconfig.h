@@ -385,8 +385,9 @@
 /* Host-based pooling (runtime/host/pool).
  *   GRAIN_SHIFT     log2 of the unit in bytes that slabs are carved in: the driver's own addresses are multiples of 512
  *   RANGE_BYTES     the driver's unit of memory, and its smallest range that it does not carve itself
- *   SLAB_PART       a slab has this part of the bytes that the slabs before it have, between RANGE_BYTES and
- *   SLAB_BYTES_MAX  this, so that a pool has few slabs, and the memory of its last one is at most an eighth of all
+ *   SLAB_PART       a slab has this part of the bytes that the slabs before it have, or
+ *   SLAB_REQUESTS   so many times the request for which it is made, if that is more: blocks that fill a slab each leave gaps that serve few requests. At most
+ *   SLAB_BYTES_MAX  this, so that a pool has few slabs, and little memory that is not used yet
  *   WASTE_PART      a range that is kept whole serves requests that leave at most this part of it unused
  *   BYTES_MAX       larger requests go to the driver; no device has as much
  *   CARVE_MAX       the largest MM_POOL_CARVE
@@ -407,6 +408,7 @@
 #define MM_POOL_GRAIN_SHIFT 9
 #define MM_POOL_RANGE_BYTES (2ull << 20)
 #define MM_POOL_SLAB_PART 8
+#define MM_POOL_SLAB_REQUESTS 4
 #define MM_POOL_SLAB_BYTES_MAX (64ull << 20)
 #define MM_POOL_WASTE_PART 8
 #define MM_POOL_BYTES_MAX (1ull << 46)

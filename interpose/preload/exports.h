@@ -8,6 +8,6 @@
 #define EXPORTED_OWN(symbol) symbol;
 /* clang-format off */
 {
-    global: dlsym; mm_dlsym_v1; mm_agreement; MM_HOOKED(EXPORTED) MM_OWN(EXPORTED_OWN)
+    global: dlsym; mm_dlsym_v1; mm_agreement; mm_pool_taken_v1; MM_HOOKED(EXPORTED) MM_OWN(EXPORTED_OWN)
     local: *;
 };

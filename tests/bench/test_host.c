@@ -64,8 +64,15 @@ static cudaError_t device_give(void *p) {
     return cudaSuccess;
 }
 
+/* A pool: it has these bytes of the device, of which cudaMemGetInfo counts as free what is not live; and it is empty after a request that fails. */
+static unsigned long long pool_bytes;
+static unsigned pool_was_emptied;
+uint64_t mm_pool_taken_v1(void);
+uint64_t mm_pool_taken_v1(void) { return pool_bytes; }
+static cudaError_t empty_pool(void) { return pool_was_emptied++, cudaErrorMemoryAllocation; }
+
 static cudaError_t locked(cudaError_t error) { return pthread_mutex_unlock(&lock), error; }
-cudaError_t cudaMalloc(void **p, size_t bytes) { return pthread_mutex_lock(&lock), locked(device_take(p, bytes)); }
+cudaError_t cudaMalloc(void **p, size_t bytes) { return pthread_mutex_lock(&lock), locked(bytes == DEVICE ? empty_pool() : device_take(p, bytes)); }
 cudaError_t cudaFree(void *p) {
     if ((char *)p < device || (char *)p >= device + SLOTS * SLOT_BYTES) return free(p), cudaSuccess; /* of child_device_alloc */
     return pthread_mutex_lock(&lock), locked(device_give(p));
@@ -237,6 +244,20 @@ START_TEST(hostlog_case) {
 }
 END_TEST
 
+/* What a pool has taken is its own account, and the case begins with an empty one. */
+START_TEST(memory_of_a_pool) {
+    begin();
+    pool_bytes = 9000 * MIB, pool_was_emptied = 0;
+    run(run_malloc_large, 0, 1, 3);
+    pool_bytes = 0;
+    ck_assert_ptr_nonnull(strstr(rows, "taken MiB 9000 1"));
+    ck_assert_uint_eq(pool_was_emptied, 1);
+    run(run_malloc_large, 0, 1, 3);
+    ck_assert_ptr_nonnull(strstr(rows, "taken MiB 478.326 1"));
+    ck_assert_uint_eq(pool_was_emptied, 1);
+}
+END_TEST
+
 /* The findings of row `op`, which has no samples. */
 static unsigned long long findings(const char *op, int corrupt) {
     char key[64], *at;
@@ -356,6 +377,7 @@ int main(void) {
     tcase_add_test(tests, large_case);
     tcase_add_test(tests, time_limit);
     tcase_add_test(tests, hostlog_case);
+    tcase_add_test(tests, memory_of_a_pool);
     tcase_add_test(tests, wrong_blocks);
     tcase_add_test(tests, no_memory);
     tcase_add_exit_test(tests, broken, EXIT_CUDA);

@@ -12,7 +12,8 @@ endef
 
 # client.c is compiled anew for each program; the scenarios are compiled once.
 HT_SCENARIOS := $(patsubst $(HT_SRC)/%.c,$(HT)/%.o,$(wildcard $(HT_SRC)/client_*.c))
-HT_CLIENT   := $(HT_SRC)/client.c $(HT_SCENARIOS)
+HT_LOGS     := $(addprefix $(HT)/,host_log.o host_generate.o)
+HT_CLIENT   := $(HT_SRC)/client.c $(HT_SCENARIOS) $(HT_LOGS)
 HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/listed/*.h runtime/random_walk/*.h runtime/regeff/*.h runtime/ouroboros/*.h runtime/checked/*.h) mmconfig.h
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
@@ -72,6 +73,9 @@ $(HT)/libcuda.so.1: $(wildcard $(HT_SRC)/standin_*.c) $(HT_HEADERS)
 	$(HT_CC) -fPIC -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $(filter %.c,$^) -o $@ -lpthread
 
 $(HT_SCENARIOS): $(HT)/%.o: $(HT_SRC)/%.c $(HT_HEADERS)
+	$(HT_CC) -fPIC -c $< -o $@
+
+$(HT_LOGS): $(HT)/%.o: tools/mmbench/child/papers/%.c tools/mmbench/child/papers/host.h
 	$(HT_CC) -fPIC -c $< -o $@
 
 $(HT)/client: $(HT_CLIENT) $(HT_HEADERS) $(HT)/libcuda.so.1

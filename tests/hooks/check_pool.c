@@ -7,8 +7,9 @@
 static const char *const modes[] = {"MM_POOL=keep", "MM_POOL=async"};
 static const char *const fits[] = {"MM_POOL_FIT=tlsf",  "MM_POOL_FIT=segregated", "MM_POOL_FIT=bitmask",
                                    "MM_POOL_FIT=first", "MM_POOL_FIT=next",       "MM_POOL_FIT=best"};
-static const char *const scenarios[] = {"pool-pairs",  "pool-order",     "pool-many",     "pool-wrong",   "pool-captured", "pool-pressure",
-                                        "pool-scarce", "pool-questions", "pool-contexts", "pool-threads", "pool-devices",  "pool-anchoring"};
+static const char *const scenarios[] = {"pool-pairs",    "pool-order",     "pool-many",           "pool-wrong",           "pool-captured",
+                                        "pool-pressure", "pool-scarce",    "pool-questions",      "pool-contexts",        "pool-threads",
+                                        "pool-devices",  "pool-anchoring", "pool-devices-ending", "pool-devices-captured"};
 enum { MODES = 2, FITS = 6, SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 START_TEST(scenario) {
@@ -74,6 +75,16 @@ START_TEST(captures_that_begin_meanwhile) {
 }
 END_TEST
 
+START_TEST(no_lock_is_in_the_way) {
+    struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off"), "./client", "v2-legacy", "pool-captured-forking");
+    expect(&r, 0, "", "");
+    unlink("0.pipe.pool.svg");
+    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off", "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing", "0.pipe.pool.svg");
+    expect(&r, 0, "", "");
+    unlink("0.pipe.pool.svg");
+}
+END_TEST
+
 START_TEST(a_heap_gets_what_the_pool_keeps) {
     struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off"), "./client", "v2-legacy", "pool-heap");
     ck_assert_msg(r.status == 0, "status %d; \"%s\" \"%s\"", r.status, r.out, r.err);
@@ -123,6 +134,20 @@ START_TEST(frees_of_keep) {
     static const char *const names[] = {"pool-keeps", "pool-ending"};
     struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off"), "./client", "v2-legacy", names[_i]);
     expect(&r, 0, "", "");
+}
+END_TEST
+
+/* Of the device, in percent of what is live at most. Blocks of different lengths share slabs: one contiguous range would need 117 for the first. */
+START_TEST(footprint) {
+    static const struct {
+        const char *fit, *carve, *log, *percent;
+    } cases[] = {{"MM_POOL_FIT=tlsf", "MM_POOL_CARVE=32M", "large", "130"},
+                 {"MM_POOL_FIT=segregated", "MM_POOL_CARVE=32M", "large", "149"},
+                 {"MM_POOL_FIT=tlsf", "MM_POOL_CARVE=64M", "training", "112"},
+                 {"MM_POOL_FIT=segregated", "MM_POOL_CARVE=64M", "training", "112"}};
+    struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off", cases[_i].fit, cases[_i].carve), "./client", "v2-legacy", "pool-footprint",
+                          cases[_i].log, "0", cases[_i].percent, "5");
+    ck_assert_msg(r.status == 0 && !*r.err, "%s: status %d; \"%s\" \"%s\"", cases[_i].log, r.status, r.out, r.err);
 }
 END_TEST
 
@@ -197,11 +222,13 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, memory_that_is_shared, 0, MODES);
     tcase_add_loop_test(c, unused_memory_goes_back, 0, MODES);
     tcase_add_test(c, captures_that_begin_meanwhile);
+    tcase_add_loop_test(c, no_lock_is_in_the_way, 0, MODES);
     tcase_add_loop_test(c, a_heap_gets_what_the_pool_keeps, 0, MODES);
     tcase_add_test(c, small_keeps_one);
     tcase_add_loop_test(c, each_call_of_the_driver_fails, 0, MODES);
     tcase_add_test(c, few_events);
     tcase_add_loop_test(c, frees_of_keep, 0, 2);
+    tcase_add_loop_test(c, footprint, 0, 4);
     tcase_add_test(c, statistics);
     tcase_add_test(c, map);
     tcase_add_test(c, variables);

@@ -148,10 +148,23 @@ int CLIENT_MAIN(int argc, char **argv) {
     CHECK(get);
     standin = get();
     find_functions();
-    const struct scenario *lists[] = {client_scenarios,      client_edge_scenarios,          client_grow_scenarios,          client_back_scenarios,
-                                      client_jit_scenarios,  client_link_scenarios,          client_cubin_scenarios,         client_fatbin_scenarios,
-                                      client_own_scenarios,  client_contexts_scenarios,      client_report_scenarios,        client_allocators_scenarios,
-                                      client_pool_scenarios, client_pool_contexts_scenarios, client_pool_captures_scenarios, client_pool_frees_scenarios};
+    const struct scenario *lists[] = {client_scenarios,
+                                      client_edge_scenarios,
+                                      client_grow_scenarios,
+                                      client_back_scenarios,
+                                      client_jit_scenarios,
+                                      client_link_scenarios,
+                                      client_cubin_scenarios,
+                                      client_fatbin_scenarios,
+                                      client_own_scenarios,
+                                      client_contexts_scenarios,
+                                      client_report_scenarios,
+                                      client_allocators_scenarios,
+                                      client_pool_scenarios,
+                                      client_pool_contexts_scenarios,
+                                      client_pool_captures_scenarios,
+                                      client_pool_frees_scenarios,
+                                      client_pool_footprint_scenarios};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const struct scenario *s = lists[i]; s->name; s++)
             if (strcmp(s->name, argv[2]) == 0) {

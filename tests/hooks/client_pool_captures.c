@@ -3,6 +3,7 @@
 #include "client_pool.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* While a stream captures, calls do what the driver's do: an allocation breaks the capture, a free does not. */
@@ -128,6 +129,42 @@ static void freeing(int argc, char **argv) {
     CHECK(false);
 }
 
+/* While a stream captures, the process forks, and another thread may have the pools' lock then. The driver does not work in the child, but nothing hangs. */
+static bool must_stop;
+static void *asks(void *context) {
+    size_t now, total;
+    OK(cu.cuCtxSetCurrent((CUcontext)context));
+    while (!__atomic_load_n(&must_stop, __ATOMIC_ACQUIRE)) OK(cu.cuMemGetInfo(&now, &total));
+    return NULL;
+}
+static void forking(int argc, char **argv) {
+    CUcontext context = client_start();
+    CUgraph graph;
+    pthread_t other;
+    (void)argc, (void)argv;
+    CUdeviceptr p[1000]; /* of a length that the stand-in does not touch; to count them takes time */
+    for (int i = 0; i < 1000; i++) p[i] = allocate(5 * MIB);
+    for (int i = 0; i < 1000; i++) OK(cu.cuMemFree(p[i]));
+    OK(cu.cuStreamCreate(&captured_stream, CU_STREAM_NON_BLOCKING));
+    begin_capture();
+    CHECK(pthread_create(&other, NULL, asks, context) == 0);
+    for (int i = 0; i < 100; i++) {
+        int status;
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(10);
+            cu.cuStreamEndCapture(captured_stream, &graph);
+            cu.cuStreamDestroy(captured_stream);
+            _exit(0);
+        }
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    }
+    __atomic_store_n(&must_stop, true, __ATOMIC_RELEASE);
+    pthread_join(other, NULL);
+    OK(cu.cuStreamEndCapture(captured_stream, &graph));
+}
+
 const struct scenario client_pool_captures_scenarios[] = {
-    {"pool-captured", captured}, {"pool-captured-settling", settling}, {"pool-captured-decaying", decaying}, {"pool-captured-freeing", freeing}, {NULL, NULL},
+    {"pool-captured", captured},        {"pool-captured-settling", settling}, {"pool-captured-decaying", decaying},
+    {"pool-captured-freeing", freeing}, {"pool-captured-forking", forking},   {NULL, NULL},
 };

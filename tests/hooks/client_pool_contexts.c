@@ -3,6 +3,7 @@
 #include "client_pool.h"
 
 #include <pthread.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,6 +108,65 @@ static void devices(int argc, char **argv) {
     CHECK(standin->finished == standin->submitted);
     OK(cu.cuDevicePrimaryCtxRelease(1));
     OK(cu.cuCtxSetCurrent(first));
+}
+
+/* A free waits for two devices in turn: that of a context without the allocation first. */
+static CUdeviceptr a_block_of_the_other(CUcontext first) {
+    CUcontext other;
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK(cu.cuCtxSetCurrent(other));
+    OK(cu.cuMemFree(allocate(4 * MIB))); /* in async this is pending, or was */
+    const CUdeviceptr block = allocate(4 * MIB);
+    OK(cu.cuCtxSetCurrent(first));
+    OK(cu.cuMemFree(allocate(KIB)));
+    standin->submitted++;
+    return block;
+}
+
+/* While it waits for the first one, the allocation's context is about to end. */
+static pthread_t ender;
+static bool is_over, ended_early;
+static void *ends_the_context(void *unused) {
+    OK(cu.cuDevicePrimaryCtxRelease(1));
+    if (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) __atomic_store_n(&ended_early, true, __ATOMIC_RELEASE);
+    return unused;
+}
+static void end_the_other(void) {
+    if (synchronisations++ != 0) return;
+    CHECK(pthread_create(&ender, NULL, ends_the_context, NULL) == 0);
+    usleep(50000);
+    CHECK(!__atomic_load_n(&ended_early, __ATOMIC_ACQUIRE));
+}
+static void count_last(void) { __atomic_store_n(&is_over, synchronisations == 2, __ATOMIC_RELEASE); }
+static void devices_ending(int argc, char **argv) {
+    (void)argc, (void)argv;
+    const CUdeviceptr block = a_block_of_the_other(client_start());
+    standin->before_synchronize = end_the_other, standin->at_synchronize = count_last;
+    OK(cu.cuMemFree(block));
+    pthread_join(ender, NULL);
+    CHECK(synchronisations == 2 && !ended_early && standin->finished == standin->submitted);
+}
+
+/* While it waits for the first one, a stream begins to capture. The free does not break that, and its memory waits for all devices. */
+static CUstream captured_stream;
+static void begin_capture(void) {
+    if (synchronisations++ == 0) OK(cu.cuStreamBeginCapture(captured_stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+}
+static void devices_captured(int argc, char **argv) {
+    CUcontext first = client_start(), other;
+    CUgraph graph;
+    (void)argc, (void)argv;
+    const CUdeviceptr block = a_block_of_the_other(first);
+    OK(cu.cuStreamCreate(&captured_stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK(cu.cuCtxSetCurrent(other));
+    standin->at_synchronize = begin_capture;
+    OK(cu.cuMemFree(block));
+    CHECK(synchronisations == 1);
+    OK(cu.cuStreamEndCapture(captured_stream, &graph));
+    CHECK(allocate(4 * MIB) != block);
+    OK(cu.cuMemFree(allocate(KIB))); /* waits for both */
+    CHECK(synchronisations == 3 && allocate(4 * MIB) == block);
 }
 
 /* ---- fuzzing ---------------------------------------------------------------------------------- */
@@ -216,6 +276,37 @@ static void anchoring(int argc, char **argv) {
     CHECK(driver_has() == 0);
 }
 
+/* drawing FILE: the picture of a pool goes to a pipe, which nobody reads at first. Other threads use their pools meanwhile. */
+static bool has_ended;
+static void note_end(void) { __atomic_store_n(&has_ended, true, __ATOMIC_RELEASE); }
+static void *ends_a_context(void *context) {
+    OK(cu.cuCtxDestroy((CUcontext)context));
+    return NULL;
+}
+static void drawing(int argc, char **argv) {
+    CUcontext first = client_start(), second;
+    pthread_t other;
+    char text[4096];
+    CHECK(argc == 1 && mkfifo(argv[0], 0600) == 0);
+    allocate(KIB);
+    OK(cu.create(&second, 0, 0));
+    allocate(KIB);
+    OK(cu.cuCtxSetCurrent(first));
+    standin->at_end = note_end;
+    CHECK(pthread_create(&other, NULL, ends_a_context, second) == 0);
+    while (!__atomic_load_n(&has_ended, __ATOMIC_ACQUIRE)) usleep(100);
+    usleep(100000);
+    alarm(20);
+    for (int i = 0; i < 100; i++) OK(cu.cuMemFree(allocate(3 * MIB)));
+    alarm(0);
+    FILE *const file = fopen(argv[0], "r");
+    CHECK(file && fread(text, 1, 5, file) == 5 && memcmp(text, "<svg ", 5) == 0);
+    while (fread(text, 1, sizeof text, file) != 0) continue;
+    fclose(file);
+    pthread_join(other, NULL);
+    CHECK(unlink(argv[0]) == 0); /* the picture of the first context is a file */
+}
+
 /* Threads that allocate and free blocks of their own. */
 static void *worker(void *argument) {
     CUcontext context = (CUcontext)argument;
@@ -256,5 +347,8 @@ const struct scenario client_pool_contexts_scenarios[] = {
     {"pool-fuzz", fuzz},
     {"pool-threads", threads},
     {"pool-devices", devices},
+    {"pool-drawing", drawing},
+    {"pool-devices-ending", devices_ending},
+    {"pool-devices-captured", devices_captured},
     {NULL, NULL},
 };

@@ -109,13 +109,35 @@ static void batches(int argc, char **argv) {
     CHECK(standin->records == before + 1);
     OK(cu.cuMemFree(allocate(96 * KIB)));
     CHECK(standin->records == before + 1);
+    /* Free memory of just the length is handed out without a look at the event of other frees; longer memory is not. */
+    const CUdeviceptr just = allocate(16 * MIB), other = allocate(16 * MIB), longer = allocate(18 * MIB);
+    OK(cu.cuMemFree(just));
+    OK(cu.cuMemFree(longer));
+    close_epoch();
+    finish();
+    allocate(24 * MIB); /* now both are free in the books */
+    standin->submitted++;
+    OK(cu.cuMemFree(other));
+    close_epoch();
+    finish();
+    queries = 0;
+    standin->at_query = count_query;
+    CHECK(allocate(16 * MIB) == just && queries == 0);
+    CHECK(allocate(16 * MIB) == other && queries == 1);
 }
 
-/* Each look at an event takes 1 us, and the second one finds it done. */
-static void finish_at_second_query(void) {
+/* Each look at an event takes 1 us, and the second one finds it done; or each takes 2 us, and the first one does. */
+static void look_for(double us) {
     const double begin = work_now_ms();
-    while (work_now_ms() < begin + 0.001) continue;
+    while (work_now_ms() < begin + us / 1e3) continue;
+}
+static void finish_at_second_query(void) {
+    look_for(1);
     if (++queries % 2 == 0) finish();
+}
+static void finish_at_query(void) {
+    look_for(2);
+    queries++, finish();
 }
 
 /* async: a pool that waits again and again gets larger, once that has taken as long as the driver would. Several times, since a thread that is suspended at a bad
@@ -127,7 +149,7 @@ static void impatient(int argc, char **argv) {
     for (int round = 0; round < 8; round++) {
         const int has = standin->allocations;
         queries = 0;
-        standin->at_query = finish_at_second_query;
+        standin->at_query = round % 2 ? finish_at_query : finish_at_second_query;
         for (int i = 0; i < 100 && standin->allocations == has; i++) {
             standin->submitted++;
             OK(cu.cuMemFree(p));

@@ -89,7 +89,7 @@ it 'mmrun, MM_OFF=1, needs no library' no_library
 
 exports() {
     same "$(readelf -W --dyn-syms "$lib/libmm.so.1" | awk '$5 != "LOCAL" && $7 ~ /^[0-9]+$/ {print $8}' | sort)" \
-        "$({ sed -n 's/^ *X(\([A-Za-z0-9_]*\),.*/\1/p' "$root/interpose/preload/names.h" && printf '%s\n' dlsym mm_dlsym_v1 mm_agreement &&
+        "$({ sed -n 's/^ *X(\([A-Za-z0-9_]*\),.*/\1/p' "$root/interpose/preload/names.h" && printf '%s\n' dlsym mm_dlsym_v1 mm_agreement mm_pool_taken_v1 &&
             grep '#define MM_OWN' "$root/interpose/preload/names.h" | grep -oE 'mm_[a-z_]+'; } | sort)"
 }
 it 'libmm.so.1 exports the hooks, dlsym, its version and what mm.h declares, without versions, and nothing else' exports

@@ -119,7 +119,7 @@ static void become_child(enum mm_bench_allocator allocator, uint64_t heap, unsig
     }
     if (mm_bench_is_pool(allocator)) {
         setenv("MM_POOL", "async", 1);
-        setenv("MM_POOL_CARVE", "32M", 1);
+        setenv("MM_POOL_CARVE", "64M", 1); /* the largest block of the cases of the host */
         setenv("MM_POOL_FIT", strchr(mm_bench_allocator_names[allocator], '-') + 1, 1);
     }
     if (allocator != MM_BENCH_BUILTIN && preload[0]) setenv("LD_PRELOAD", preload, 1);

@@ -31,10 +31,13 @@ void mm_pool_enter(struct mm_pool *p) {
     mm_pool_come(p);
     pthread_mutex_unlock(&mm_pool_lock);
 }
-void mm_pool_leave(struct mm_pool *p) {
-    pthread_mutex_lock(&mm_pool_lock);
+void mm_pool_depart(struct mm_pool *p) {
     __atomic_fetch_sub(&p->visitors, 1, __ATOMIC_SEQ_CST);
     pthread_cond_broadcast(left());
+}
+void mm_pool_leave(struct mm_pool *p) {
+    pthread_mutex_lock(&mm_pool_lock);
+    mm_pool_depart(p);
 }
 void mm_pool_go(struct mm_pool *p) {
     __atomic_fetch_sub(&p->visitors, 1, __ATOMIC_SEQ_CST);
@@ -48,12 +51,13 @@ void mm_pool_await_visitors(const struct mm_pool *p, const struct timespec *unti
     while (visitors_of(p) != 0 && pthread_cond_timedwait(left(), &mm_pool_lock, until) == 0) continue;
 }
 
-/* Waits for the pool's context, if no event can be recorded. */
+/* Waits for contexts: no event can be recorded, or that of one context is not enough. */
 static void settle_by_context(const struct mm_driver *d, struct mm_pool *p, uint64_t end) {
-    mm_pool_enter(p);
-    const bool is_done = mm_pool_synchronize(d, p->context) == CUDA_SUCCESS;
-    mm_pool_leave(p);
+    CUresult r;
+    mm_pool_come(p);
+    const bool is_done = mm_pool_try_wait(d, p, &r) && r == CUDA_SUCCESS;
     while (is_done && p->pending.first < end) mm_pool_retire_first(p);
+    mm_pool_depart(p);
 }
 
 /* Waits for what is pending in the pool now, unless a stream captures, or begins to. The caller holds the lock, which is open while it waits. */
@@ -61,7 +65,7 @@ static void settle(const struct mm_driver *d, struct mm_pool *p) {
     const uint64_t end = p->pending.end;
     CUresult r = CUDA_SUCCESS;
     while (p->pending.first < end && mm_pool_capture_count == 0 && r == CUDA_SUCCESS) {
-        r = mm_fences_exist(d) ? mm_pool_close_epoch(d, p) : CUDA_ERROR_NOT_SUPPORTED;
+        r = mm_fences_exist(d) && mm_pool_is_on_one_device() ? mm_pool_close_epoch(d, p) : CUDA_ERROR_NOT_SUPPORTED;
         if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) { /* not ready: all events are in use, and the wait ends that */
             settle_by_context(d, p, end);
             return;
@@ -151,13 +155,14 @@ struct mm_pool *mm_pool_ending(CUcontext context) {
 }
 
 void mm_pool_ended(struct mm_pool *p, bool has_ended) {
+    struct mm_pool_picture *picture = NULL;
     if (!p) return;
     pthread_mutex_lock(&mm_pool_lock);
     if (p->endings != 0 && !has_ended) __atomic_store_n(&p->endings, p->endings - 1, __ATOMIC_RELEASE);
     if (p->endings != 0 && has_ended) { /* 0: another call has forgotten it */
         mm_magazines_empty(p);
         mm_pool_report(p);
-        mm_pool_draw(p);
+        mm_pool_draw(p, &picture);
         mm_pool_allocations_forget(p);
         for (uint64_t i = mm_pool_ranges.count; i-- > 0;)
             if (mm_pool_ranges.list[i].pool == p) mm_pool_ranges_remove(&mm_pool_ranges, &mm_pool_ranges.list[i]);
@@ -168,4 +173,5 @@ void mm_pool_ended(struct mm_pool *p, bool has_ended) {
         pthread_cond_broadcast(left()); /* to another call that may end the context */
     }
     pthread_mutex_unlock(&mm_pool_lock);
+    mm_pool_write(picture);
 }

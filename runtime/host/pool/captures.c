@@ -38,7 +38,7 @@ static unsigned place_of(CUstream stream) {
 }
 
 bool mm_pool_captures(CUstream stream) {
-    if (__atomic_load_n(&mm_pool_capture_count, __ATOMIC_RELAXED) == 0) return false;
+    if (__atomic_load_n(&mm_pool_capture_count, __ATOMIC_RELAXED) == 0 || !mm_pool_is_on()) return false; /* the child of a fork has no pool, but the lock */
     pthread_mutex_lock(&mm_pool_lock);
     const bool captures = place_of(stream) < listed;
     pthread_mutex_unlock(&mm_pool_lock);

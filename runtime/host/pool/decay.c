@@ -64,13 +64,15 @@ static void *work(void *unused) {
 /* Runs before the driver is torn down: the thread must not be in the driver then. */
 static void at_process_exit(void) {
     struct timespec t;
+    struct mm_pool_picture *pictures = NULL, **end = &pictures;
     if (mm_pool_mode() == MM_POOL_OFF) return; /* the child of a fork has no such thread */
     pthread_mutex_lock(&mm_pool_lock);
     must_stop = true;
     for (struct mm_pool *p = mm_pools; p; p = p->next)
-        if (p->context) mm_pool_report(p), mm_pool_draw(p);
+        if (p->context) mm_pool_report(p), end = mm_pool_draw(p, end);
     pthread_cond_signal(&wake);
     pthread_mutex_unlock(&mm_pool_lock);
+    mm_pool_write(pictures);
     clock_gettime(CLOCK_REALTIME, &t);
     t.tv_sec += MM_HOST_STOP_MS / 1000;
     if (is_running) pthread_timedjoin_np(thread, NULL, &t);

@@ -45,8 +45,18 @@ CUresult mm_pool_close_epoch(const struct mm_driver *d, struct mm_pool *p) {
 
 uint64_t mm_pool_uncovered(const struct mm_pool *p) { return p->pending.end - (p->pending.covered > p->pending.first ? p->pending.covered : p->pending.first); }
 
+bool mm_pool_is_on_one_device(void) {
+    const struct mm_pool *first = NULL;
+    for (const struct mm_pool *p = mm_pools; p; p = p->next) {
+        if (p->context && first && p->device != first->device) return false;
+        if (p->context) first = p;
+    }
+    return true;
+}
+
 void mm_pool_retire_ended(struct mm_pool *p) {
     const struct mm_pool_pending *const q = &p->pending;
+    if (!mm_pool_is_on_one_device()) return; /* an event of one context does not show that the others' work is done */
     while (q->first != q->end && mm_fences_ended(&p->fences, q->ring[q->first & q->mask].epoch)) mm_pool_retire_first(p);
 }
 
@@ -64,36 +74,30 @@ void mm_pool_queue(struct mm_allocation *a) {
     q->ring[q->end++ & q->mask] = (struct mm_pool_pending_free){a->address, a->pool->fences.open};
 }
 
-/* The same; in async the next such free may go into a magazine. Closes the epoch once so much waits that it is worth an event, unless a stream captures. */
+/* async, if the driver can record events. */
+static bool frees_do_not_wait(const struct mm_driver *d) { return mm_pool_mode() == MM_POOL_ASYNC && mm_fences_exist(d); }
+
+/* Queues an allocation; in async the next such free may go into a magazine. Closes the epoch once so much waits that it is worth an event, unless a stream captures. */
 static void queue(const struct mm_driver *d, struct mm_allocation *a) {
     struct mm_pool *const p = a->pool;
     mm_pool_queue(a);
-    if (mm_pool_mode() == MM_POOL_ASYNC && mm_fences_exist(d)) mm_magazine_prepare(a);
+    if (frees_do_not_wait(d)) mm_magazine_prepare(a);
     const bool is_worth_it = mm_pool_uncovered(p) >= MM_POOL_BATCH || p->pending.uncovered_bytes >= MM_POOL_BATCH_BYTES;
     if (is_worth_it && mm_pool_capture_count == 0 && p->endings == 0 && mm_fences_exist(d))
         mm_pool_close_epoch(d, p); /* if that fails, a later call tries again */
 }
 
-static bool is_on_one_device(void) {
-    const struct mm_pool *first = NULL;
-    for (const struct mm_pool *p = mm_pools; p; p = p->next) {
-        if (p->context && first && p->device != first->device) return false;
-        if (p->context) first = p;
-    }
-    return true;
-}
-
-/* Waits for the work that may use memory of the pool. The caller holds the lock, which is open while it waits. */
-static CUresult wait_for_work(const struct mm_driver *d, struct mm_pool *of) {
-    const bool is_alone = is_on_one_device();
-    CUresult r = CUDA_SUCCESS;
-    for (struct mm_pool *p = is_alone ? of : mm_pools; p && r == CUDA_SUCCESS; p = is_alone ? NULL : p->next) { /* entries stay in the list */
+bool mm_pool_try_wait(const struct mm_driver *d, struct mm_pool *of, CUresult *r) {
+    const bool is_alone = mm_pool_is_on_one_device();
+    *r = CUDA_SUCCESS;
+    for (struct mm_pool *p = is_alone ? of : mm_pools; p && *r == CUDA_SUCCESS; p = is_alone ? NULL : p->next) { /* entries stay in the list */
         if (!p->context || (p->endings != 0 && p != of)) continue;
+        if (mm_pool_capture_count != 0) return false; /* it began while the lock was open */
         mm_pool_enter(p);
-        r = mm_rounds_wait(d, &p->rounds, p->context, MM_POOL_ROUND_LOOKS);
+        *r = mm_rounds_wait(d, &p->rounds, p->context, MM_POOL_ROUND_LOOKS);
         mm_pool_leave(p);
     }
-    return r;
+    return true;
 }
 
 /* The wait of a free of keep is over: its allocation, which is ENDING, is free in the books; or, after an error, the program's. The caller holds the lock. */
@@ -118,8 +122,34 @@ static bool free_into_magazine(const struct mm_driver *d, CUdeviceptr address, C
     return true;
 }
 
+/* Ends an allocation of the pool, which is ENDING: waits for what may use it, or, if a stream captures, by the driver's free of the pool's anchor (0: none
+ * captures). Returns what the driver's free of the allocation would. The caller holds the lock, which is open meanwhile. */
+static CUresult end_by_wait(const struct mm_driver *d, struct mm_pool *p, CUdeviceptr address, CUdeviceptr anchor) {
+    const uint64_t before = p->pending.end;
+    CUresult r;
+    bool has_waited = true;
+    mm_pool_come(p); /* for all of this: while we visit another pool, the context of this one may be about to end */
+    if (anchor != 0) {
+        p->anchor = 0;
+        pthread_mutex_unlock(&mm_pool_lock);
+        r = d->cuMemFree(anchor);
+        pthread_mutex_lock(&mm_pool_lock);
+    } else {
+        has_waited = mm_pool_try_wait(d, p, &r);
+    }
+    struct mm_allocation *a = mm_pool_allocation_at(address);
+    if (!has_waited && a) queue(d, a);
+    if (has_waited) {
+        while (r == CUDA_SUCCESS && p->pending.first < before) mm_pool_retire_first(p);
+        if (r == CUDA_SUCCESS && anchor == 0 && !frees_do_not_wait(d) && (a = mm_pool_allocation_at(address)) != NULL) mm_magazine_prepare(a);
+        end_after(r, address);
+    }
+    mm_pool_depart(p);
+    return r;
+}
+
 bool mm_pool_free(const struct mm_driver *d, CUdeviceptr address, CUresult *r) {
-    const bool is_async = mm_pool_mode() == MM_POOL_ASYNC && mm_fences_exist(d);
+    const bool is_async = frees_do_not_wait(d);
     *r = CUDA_SUCCESS;
     if (is_async ? mm_magazine_put(address) : free_into_magazine(d, address, r)) return true;
     pthread_mutex_lock(&mm_pool_lock);
@@ -143,23 +173,12 @@ bool mm_pool_free(const struct mm_driver *d, CUdeviceptr address, CUresult *r) {
     }
     /* While a stream captures, the driver's free of the anchor does what its free of the allocation would do; the second such free does not wait. */
     const CUdeviceptr anchor = is_captured ? p->anchor : 0;
-    if (is_captured ? anchor == 0 : is_async && is_on_one_device()) {
+    if (is_captured ? anchor == 0 : is_async && mm_pool_is_on_one_device()) {
         queue(d, a);
         pthread_mutex_unlock(&mm_pool_lock);
         return true;
     }
-    const uint64_t before = p->pending.end;
-    if (is_captured) p->anchor = 0;
-    if (is_captured) {
-        mm_pool_enter(p);
-        *r = d->cuMemFree(anchor);
-        mm_pool_leave(p);
-    } else {
-        *r = wait_for_work(d, p);
-    }
-    while (*r == CUDA_SUCCESS && p->pending.first < before) mm_pool_retire_first(p);
-    if (*r == CUDA_SUCCESS && !is_captured && !is_async && (a = mm_pool_allocation_at(address)) != NULL) mm_magazine_prepare(a);
-    end_after(*r, address);
+    *r = end_by_wait(d, p, address, anchor);
     pthread_mutex_unlock(&mm_pool_lock);
     return true;
 }

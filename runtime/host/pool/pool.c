@@ -76,13 +76,14 @@ uint64_t mm_pool_idle_of(const struct mm_pool *p) {
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-/* Takes free memory of the pool for an allocation of `bytes`, rounded up to `rounded`. Returns 0: it has none, or the host has no memory. */
-static CUdeviceptr take(struct mm_pool *p, uint64_t bytes, uint64_t rounded, bool is_carved) {
+/* Takes free memory of the pool for an allocation of `bytes`, rounded up to `rounded`; a range that is kept whole may be longer by `waste`. Returns 0: it has
+ * none, or the host has no memory. */
+static CUdeviceptr take(struct mm_pool *p, uint64_t bytes, uint64_t rounded, bool is_carved, uint64_t waste) {
     struct mm_allocation a = {0, bytes, rounded, p, MM_ALLOCATION_LIVE, !is_carved, false};
     struct mm_pool_range *const best = is_carved ? NULL : mm_pool_ranges_best(&p->whole, rounded);
     if (!mm_pool_pending_try_reserve(p)) return 0;
     if (is_carved) a.address = mm_fit_allocate(p->fit, rounded);
-    else if (best && best->bytes - rounded <= rounded / MM_POOL_WASTE_PART) a.address = best->base, a.bytes = best->bytes;
+    else if (best && best->bytes - rounded <= waste) a.address = best->base, a.bytes = best->bytes;
     if (a.address == 0) return 0;
     if (!mm_pool_allocation_add(&a)) {
         if (is_carved) mm_fit_free(p->fit, a.address);
@@ -118,29 +119,52 @@ static CUresult range_from_driver(const struct mm_driver *d, uint64_t slab_bytes
     return driver(base, *bytes);
 }
 
-/* Bytes of the pool's next slab: a part of what its slabs have, so that their number grows slowly. */
-static uint64_t next_slab(const struct mm_pool *p) {
-    const uint64_t part = round_up(p->slab_bytes / MM_POOL_SLAB_PART, MM_POOL_RANGE_BYTES);
-    return part < MM_POOL_RANGE_BYTES ? MM_POOL_RANGE_BYTES : part > MM_POOL_SLAB_BYTES_MAX ? MM_POOL_SLAB_BYTES_MAX : part;
+/* Bytes of the pool's next slab, for a request that lacks memory: a part of what its slabs have, so that their number grows slowly, and more than one such
+ * request, so that memory of different lengths shares a slab. */
+static uint64_t next_slab(const struct mm_pool *p, uint64_t rounded) {
+    const uint64_t part = p->slab_bytes / MM_POOL_SLAB_PART, requests = rounded * MM_POOL_SLAB_REQUESTS;
+    const uint64_t bytes = round_up(part > requests ? part : requests, MM_POOL_RANGE_BYTES);
+    return bytes > MM_POOL_SLAB_BYTES_MAX ? MM_POOL_SLAB_BYTES_MAX : bytes;
 }
 
 /* How long a request has waited for events. */
 struct patience {
-    uint64_t until_us, seen_us; /* when it gives up, and the last look; 0: it has not waited */
+    uint64_t until_us, seen_us; /* when it gives up, and up to when its waiting is counted; 0: it has not waited */
 };
+
+/* Counts what a request has waited since it was counted last: until its last look, and until it is served. */
+static uint64_t count_wait(struct mm_pool *p, struct patience *w) {
+    const uint64_t now = mm_host_now_us();
+    if (w->until_us == 0) w->until_us = now + MM_POOL_WAIT_US, w->seen_us = now;
+    p->waited_us += now - w->seen_us, w->seen_us = now;
+    return now;
+}
 
 /* The pool has nothing for `rounded` bytes. Returns whether pending frees that have as much may end soon; then the lock was open meanwhile. Closes their
  * epoch. No stream captures. */
 static bool may_wait(const struct mm_driver *d, struct mm_pool *p, uint64_t rounded, struct patience *w) {
     if (p->pending.bytes < rounded || !mm_fences_exist(d)) return false;
+    const uint64_t now = count_wait(p, w);
     if (mm_pool_uncovered(p) != 0) mm_pool_close_epoch(d, p);
-    const uint64_t now = mm_host_now_us();
-    if (w->until_us == 0) w->until_us = now + MM_POOL_WAIT_US, w->seen_us = now;
-    p->waited_us += now - w->seen_us, w->seen_us = now;
     if (p->fences.seen == p->fences.recorded || now >= w->until_us || p->waited_us >= MM_POOL_WAITS_US) return false;
     pthread_mutex_unlock(&mm_pool_lock);
     pthread_mutex_lock(&mm_pool_lock);
     return true;
+}
+
+/* Takes memory that the pool has, once it has looked which frees have ended; or, without a look, which asks the driver, a free range of just the length.
+ * waiting: the epoch that this thread's magazine waits for, or 0. Returns 0 if there is none. */
+static CUdeviceptr serve(const struct mm_driver *d, struct mm_pool *p, uint64_t bytes, uint64_t rounded, bool is_carved, uint64_t waiting, bool is_hit) {
+    CUdeviceptr got = is_carved ? 0 : take(p, bytes, rounded, false, 0);
+    if (got == 0) {
+        if (waiting > mm_fences_covered(&p->fences) && mm_fences_exist(d)) mm_pool_close_epoch(d, p);
+        mm_fences_poll(d, &p->fences);
+        mm_pool_retire_ended(p);
+        if (waiting != 0 && (got = mm_magazine_take(p->context, rounded, bytes, NULL)) != 0) return got; /* which counts it */
+        got = take(p, bytes, rounded, is_carved, rounded / MM_POOL_WASTE_PART);
+    }
+    if (got != 0) __atomic_fetch_add(&p->hits, is_hit, __ATOMIC_RELAXED);
+    return got;
 }
 
 CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_t bytes, mm_pool_driver_allocate *driver) {
@@ -165,12 +189,9 @@ CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_
             make_anchor(d, p);
             continue;
         }
-        if (waiting > mm_fences_covered(&p->fences) && mm_fences_exist(d)) mm_pool_close_epoch(d, p);
-        mm_fences_poll(d, &p->fences);
-        mm_pool_retire_ended(p);
-        CUdeviceptr got = waiting != 0 && tries == 0 ? mm_magazine_take(context, rounded, bytes, NULL) : 0;
-        if (got == 0 && (got = take(p, bytes, rounded, is_carved)) != 0) __atomic_fetch_add(&p->hits, tries == 0, __ATOMIC_RELAXED);
+        const CUdeviceptr got = serve(d, p, bytes, rounded, is_carved, tries == 0 ? waiting : 0, tries == 0);
         if (got != 0) {
+            if (patience.until_us != 0 && tries == 0) count_wait(p, &patience); /* else the driver took the time */
             *address = got;
             pthread_mutex_unlock(&mm_pool_lock);
             return CUDA_SUCCESS;
@@ -178,7 +199,7 @@ CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_
         if (tries == 0 && may_wait(d, p, rounded, &patience)) continue;
         if (tries == MM_POOL_TRIES) break;
         CUdeviceptr base = 0;
-        uint64_t range_bytes = is_carved ? next_slab(p) : 0;
+        uint64_t range_bytes = is_carved ? next_slab(p, rounded) : 0;
         pthread_mutex_unlock(&mm_pool_lock);
         const CUresult r = range_from_driver(d, range_bytes, rounded, &base, &range_bytes, driver);
         if (r != CUDA_SUCCESS) return r;

@@ -91,3 +91,11 @@ void mm_pool_report(struct mm_pool *p) {
     n.internal = rest(n.live_bytes, n.used_bytes), n.external = rest(n.largest_free_bytes, free_bytes);
     mm_inspect_statistics(n.device, write_numbers, &n);
 }
+
+__attribute__((visibility("default"))) uint64_t mm_pool_taken_v1(void) {
+    uint64_t taken = 0;
+    pthread_mutex_lock(&mm_pool_lock);
+    for (const struct mm_pool *p = mm_pools; p; p = p->next) taken += p->slab_bytes + p->whole_bytes;
+    pthread_mutex_unlock(&mm_pool_lock);
+    return taken;
+}

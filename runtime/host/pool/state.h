@@ -73,8 +73,13 @@ void mm_pool_retire_first(struct mm_pool *p);
 uint64_t mm_pool_uncovered(const struct mm_pool *p);
 /* Closes the open epoch (fences.h). No stream captures. */
 CUresult mm_pool_close_epoch(const struct mm_driver *d, struct mm_pool *p);
-/* Ends pending frees whose epoch has ended, as far as is known. */
+/* Whether the pools' contexts have one device. */
+bool mm_pool_is_on_one_device(void);
+/* Ends pending frees whose epoch has ended, as far as is known. With several devices: none, only a wait for all contexts does. */
 void mm_pool_retire_ended(struct mm_pool *p);
+/* Waits for the work that may use memory of the pool, which the caller visits. Returns false if a stream captures, which a wait would break; else *r is the
+ * driver's answer. The lock is open while it waits. */
+bool mm_pool_try_wait(const struct mm_driver *d, struct mm_pool *of, CUresult *r);
 /* Takes a range that is no slab out of the books: from now on it is the driver's alone. */
 void mm_pool_forget_whole(struct mm_pool *p, CUdeviceptr base, uint64_t bytes);
 /* Bytes that the pool would give back when nothing is pending any more. */
@@ -82,6 +87,7 @@ uint64_t mm_pool_idle_of(const struct mm_pool *p);
 /* Opens the lock while the driver works in the pool's context, which does not end meanwhile (mm_pool_ending); and takes it again. */
 void mm_pool_enter(struct mm_pool *p);
 void mm_pool_leave(struct mm_pool *p);
+void mm_pool_depart(struct mm_pool *p); /* a visit ends with the lock taken already */
 /* The same without the lock. A thread that comes looks afterwards whether the pool is marked as ending, or a stream captures, and leaves if so; one that marks
  * a pool, or counts a capture, looks for visitors afterwards. So one of the two sees the other (Dekker), and that needs sequential consistency. */
 static inline void mm_pool_come(struct mm_pool *p) { __atomic_fetch_add(&p->visitors, 1, __ATOMIC_SEQ_CST); }
@@ -89,9 +95,19 @@ void mm_pool_go(struct mm_pool *p);
 /* Waits until no thread is in between, for the given time at most, with the lock open. */
 void mm_pool_await_visitors(const struct mm_pool *p, const struct timespec *until);
 
-/* The pool ends, or the process does: writes what the pool did (MM_STATS), and draws it (MM_HEAP_MAP). The caller holds the lock. */
+/* The pool ends, or the process does: writes what the pool did (MM_STATS), and draws it (MM_HEAP_MAP). The caller holds the lock. A file system may be slow, so
+ * pictures are written without it. */
 void mm_pool_report(struct mm_pool *p);
-void mm_pool_draw(struct mm_pool *p);
+struct mm_pool_picture {
+    struct mm_pool_picture *next;
+    CUdevice device;
+    char *text;
+    size_t bytes;
+};
+/* Adds the pool's picture, if there is one, at *end of a list, and returns where the next one goes. */
+struct mm_pool_picture **mm_pool_draw(struct mm_pool *p, struct mm_pool_picture **end);
+/* Writes pictures, and drops them. */
+void mm_pool_write(struct mm_pool_picture *first);
 
 /* The first pool is made: from now on a thread gives back memory, and the end of the process is seen. The caller holds the lock. */
 void mm_pool_begin(const struct mm_driver *d);
