@@ -112,23 +112,28 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
     return got;
 }
 
-/* A page was freed a second time, and the chunk has another class by now (I1): if nobody has taken the page in between, it is live again, and not counted. */
-MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit) {
-    uint64_t *at = mm_chunk_header(ref, chunk), header = mm_load_relaxed_u64(at);
-    if (!(mm_and_acquire_u64(mm_chunk_mask(ref, mask), ~bit) & bit)) return 0;
-    MM_ROLLED
-    for (uint32_t looks = 0; looks < MM_TREE_TRIES && (mm_chunk_count(header) == 0 || !mm_cas_acq_rel_u64(at, header, header - 1)); looks++) {
-        mm_wait(); /* a caller that has reserved it does not find it in as many tries */
+/* A page was freed a second time, and counted in a chunk that had another class by then (I1), or none yet: `added`. Takes it back as a caller that wants it
+ * does: reserves a page, then clears the bit. Returns whether it did. If not, others have it, or the chunk has become free, and the second free counts. */
+MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit, uint64_t added) {
+    uint64_t *at = mm_chunk_header(ref, chunk), header;
+    do {
         header = mm_load_relaxed_u64(at);
-    }
-    return MM_MISUSE_DOUBLE_FREE;
+        if (mm_chunk_count(header) == 0 || (uint32_t)header >> 31 != 0) return 0;
+        if (mm_chunk_is_cut(added) && !mm_chunk_is_of(header, mm_chunk_class(added))) return 0;
+    } while (!mm_cas_acquire_u64(at, header, header - 1));
+    if (mm_and_acquire_u64(mm_chunk_mask(ref, mask), ~bit) & bit) return 1;
+    mm_add_acq_rel_u64(at, 1);
+    return 0;
 }
 /* A page of the chunk was freed: counts it, and makes the chunk free if it was the last one. Returns 0, or the misuse. */
 MM_FN int mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t mask, uint64_t bit) {
-    uint64_t *at = mm_chunk_header(ref, chunk), header = mm_add_acq_rel_u64(at, 1);
-    if (!MM_LIKELY(mm_chunk_is_of(header, q))) return mm_page_unfree(ref, chunk, mask, bit);
+    uint64_t *at = mm_chunk_header(ref, chunk), header = mm_add_acq_rel_u64(at, 1) + 1;
+    if (!MM_LIKELY(mm_chunk_is_of(header, q))) {
+        if (mm_page_unfree(ref, chunk, mask, bit, header)) return MM_MISUSE_DOUBLE_FREE;
+        header = mm_load_relaxed_u64(at), q = mm_chunk_class(header);
+        if (!mm_chunk_is_cut(header)) return 0;
+    }
     const uint64_t is_queued = header & mm_chunk_queued(q);
-    header++;
     MM_ROLLED
     while ((uint32_t)header == mm_chunk_state(q, mm_chunk_pages(q))) {
         const uint64_t next = header >> 32 << 32 | mm_chunk_queued(MM_OURO_FREE);

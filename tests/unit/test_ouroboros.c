@@ -243,6 +243,42 @@ START_TEST(pages_of_two_masks) {
 END_TEST
 #endif
 
+#if IS_CHUNKS
+/* A page is freed a second time when its chunk has another class, and another caller reserves a page of the chunk at any step, or takes one while another is
+ * free: the second free is undone, or it counts, but no page is counted that is not free. */
+static uint32_t again_mask;
+static int again_misuse;
+static void free_again(void *arg) {
+    (void)arg;
+    mm_or_release_u64(mm_chunk_mask(ref, again_mask), 4);
+    again_misuse = mm_chunk_count_free(ref, again_mask / MM_OURO_MASKS, 0, again_mask, 4);
+}
+START_TEST(a_second_free_in_another_class) {
+    const uint64_t live = (uint64_t)take_all(32) * 32;
+    uint32_t seen[2] = {0, 0};
+    again_mask = (mm_list_segment(ref, 0) * MM_OURO_SEGMENT_CHUNKS + 5) * MM_OURO_MASKS;
+    uint64_t *const header = mm_chunk_header(ref, again_mask / MM_OURO_MASKS), before = *header;
+    int done = 0;
+    for (long steps = 0; !done; steps++) {
+        if (_i) mm_heap_free(ref, (void *)mm_chunk_address(ref, again_mask, 5, 1));
+        unit_actor_make(0, free_again, NULL);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        const uint32_t reserved = !_i && mm_chunk_count(*header) != 0, taken = _i ? mm_popcount(mm_chunk_take(ref, again_mask / MM_OURO_MASKS, 1, 1).bits) : 0;
+        *header -= reserved;
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        *header += reserved;
+        seen[again_misuse != 0]++;
+        const uint32_t free = (uint32_t)_i + (again_misuse == 0) - taken;
+        unit_sound(&heap, live - 32 * free);
+        for (uint32_t i = 0; i < free; i++) unit_holds(take(32) != NULL, "a page is lost");
+        unit_eq((uint32_t)*header, (uint32_t)before);
+    }
+    unit_holds(seen[0] != 0 && seen[1] != 0, "undone %u times, %u times not", seen[1], seen[0]);
+}
+END_TEST
+#endif
+
 /* ---- full queues -------------------------------------------------------------------------------- */
 
 #if MM_OURO_QUEUE != MM_OURO_S
@@ -353,6 +389,9 @@ int main(void) {
     tcase_add_loop_test(tests, one_object, 0, 2);
     tcase_add_loop_test(tests, a_chunk_that_becomes_free, 0, 3);
     tcase_add_loop_test(tests, few_accesses, 0, 2);
+#if IS_CHUNKS
+    tcase_add_loop_test(tests, a_second_free_in_another_class, 0, 2);
+#endif
     const TTest *const all[] = {sizes_and_alignment, misuses, churn, a_full_queue,
                                 /* of listed.h: those that need no lengths of units */
                                 a_sweep_while_the_list_changes, what_a_round_says, a_visit_to_a_new_segment, pages_next_to_a_span, a_segment_on_its_way,
