@@ -184,8 +184,10 @@ MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t n, uint32_t r
     mm_queues_begin(ref, (uint32_t)(mm_load_relaxed_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS), n, rank, many);
 }
 MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) {
-    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_queue_reserve(ref, MM_OURO_FREE, MM_OURO_SEGMENT_CHUNKS * mm_popcount(bits));
+    const uint32_t chunks = MM_OURO_SEGMENT_CHUNKS * mm_popcount(bits);
     mm_fresh_add(ref, s, bits);
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_queue_reserve(ref, MM_OURO_FREE, chunks);
+    mm_fresh_count(ref, chunks);
 }
 
 #endif

@@ -8,9 +8,13 @@
 
 #define Q 3u
 static int put(uint32_t entry) { return mm_queue_put(ref, Q, entry); }
-/* The memory that a first segment brings. */
+/* The memory that the first segments bring. */
+static void begin_with(uint32_t segments) {
+    mm_queues_begin(ref, 0, segments, 0, 1);
+    mm_queue_of(ref, MM_OURO_FRESH)->back = segments * MM_OURO_SEGMENT_CHUNKS;
+}
 static void begin(void) {
-    mm_queues_begin(ref, 0, 1, 0, 1);
+    begin_with(SEGMENTS);
     mm_queue_reserve(ref, Q, 1);
 }
 static uint32_t get(void) {
@@ -103,7 +107,7 @@ START_TEST(an_array_that_grows) {
     for (long steps = 0; !done; steps++) {
         tear_down(), set_up();
         of = mm_queue_of(ref, Q);
-        mm_queues_begin(ref, 0, 1, 0, 1);
+        begin_with(SEGMENTS);
         of->front = of->back = each;
         unit_actor_make(0, put_late, NULL);
         unit_go(0, steps);
