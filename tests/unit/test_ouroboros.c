@@ -202,6 +202,30 @@ START_TEST(segments_go_and_come) {
 END_TEST
 #endif
 
+#if IS_CHUNKS
+/* A segment that comes back is known: queues have entries for its chunks still, or not any more, and no chunk gets a second one. */
+START_TEST(a_segment_that_comes_back) {
+    static uint8_t entries[MM_OURO_QUEUES][SEGMENTS * MM_OURO_SEGMENT_CHUNKS];
+    const struct mm_queue *const fresh = mm_queue_of(ref, MM_OURO_FRESH);
+    memset(entries, 0, sizeof entries);
+    free_all(take_all(256));
+    unit_eq(fresh->back, SEGMENTS * MM_OURO_SEGMENT_CHUNKS);
+    uint8_t *run = take(SEGMENTS * MM_SEGMENT_BYTES);
+    unit_holds(run != NULL && mm_list_count(ref) == 0, "a segment stays");
+    for (uint32_t i = 0; i < 8; i++) unit_holds(take(256) == NULL, "more than there is"); /* entries of the queue are dropped */
+    mm_heap_free(ref, run);
+    unit_holds(take(256) != NULL, "NULL");
+    unit_sound(&heap, 256);
+    unit_eq(fresh->back, SEGMENTS * MM_OURO_SEGMENT_CHUNKS);
+    for (uint32_t q = 0; q < MM_OURO_QUEUES; q++)
+        for (uint64_t i = 0; i < mm_queue_check_many(ref, q); i++) {
+            const uint32_t entry = mm_queue_check_slot(ref, q, i);
+            if (entry != 0 && entry != MM_QUEUE_SKIP) unit_eq(entries[q][entry - 1]++, 0);
+        }
+}
+END_TEST
+#endif
+
 /* The last page of a chunk is freed while another caller wants memory of any size, at each step: the chunk is used for one size at a time, and nothing is lost. */
 static uint8_t *last_page, *got_page;
 static uint64_t wanted_bytes;
@@ -402,7 +426,7 @@ int main(void) {
                                 a_wait_for_the_list};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if IS_CHUNKS
-    const TTest *const more[] = {segments_go_and_come, a_list_that_its_own_warp_has, pages_of_two_masks, room_again};
+    const TTest *const more[] = {segments_go_and_come, a_segment_that_comes_back, a_list_that_its_own_warp_has, pages_of_two_masks, room_again};
 #else
     const TTest *const more[] = {a_mask_outside};
 #endif
