@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The array queue (S): a ring of slots in the table. Each queue has MM_ARRAY_FIRST slots at first. A segment's share of the table, a row, has as many slots of
- * each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows as the chunks that were cut for it
- * can need.
+ * each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows as the chunks that it may have
+ * entries for can need.
  *
- * Representation. shape: {rows : 32 | shift : 32}. Position p is slot (p + shift) modulo the slots of `rows` rows.
+ * Representation. shape: {rows : 32 | shift : 32}. Position p is slot (p + shift) modulo the slots of `rows` rows. chunks: those that have the queue's class, or
+ *   an entry in it still (pages.h); of the queue of free chunks: all.
+ * Rows. The k-th segment that enters the list for the first time brings row k, which is mapped, since as many segments are. The warp that lets the list grow
+ *   clears the row before the segment counts (fresh.h), and a queue uses only rows of segments that count.
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
  *   they are in one lap of the array; those of the next lap get other slots.
  * Linearisation point of a change: the store of shape.
@@ -52,32 +55,32 @@ MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32
     const uint64_t dropped = mm_load_relaxed_u64(&of->dropped);
     if (dropped != 0 && mm_cas_acq_rel_u64(&of->dropped, dropped, 0)) mm_semaphore_put(ref, q, (uint32_t)dropped);
 }
+MM_FN uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) { return (void)p, (void)drawn, 0; }
 MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) { return (void)ref, (void)q, 0; }
 
-/* Gives queue q slots for n more chunks, before they are enqueued. */
+/* Queue q has to have room for n chunks more, before they are enqueued; or for one less (~0u). */
 MM_FN_RARE void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint32_t shift = mm_array_shift(q);
-    const uint64_t chunks = mm_add_relaxed_u64(&of->chunks, n) + n, wanted = chunks << (shift - (MM_SEGMENT_SHIFT - MM_OURO_CHUNK_SHIFT)),
-                   shape = mm_load_relaxed_u64(&of->shape), all = mm_array_slots(q, shape >> 32);
+    const uint64_t chunks = mm_add_relaxed_u64(&of->chunks, (uint64_t)(int32_t)n) + (uint64_t)(int32_t)n,
+                   wanted = chunks << (shift - (MM_SEGMENT_SHIFT - MM_OURO_CHUNK_SHIFT)), shape = mm_load_relaxed_u64(&of->shape),
+                   all = mm_array_slots(q, shape >> 32);
     if (wanted + wanted / 8 <= all) return;
-    const uint64_t reached = mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached), twice = ((2 * all - MM_ARRAY_FIRST) >> shift) + 1,
-                   rows = twice < reached ? twice : reached;
+    const uint64_t clear = mm_load_acquire_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS,
+                   twice = ((2 * all - MM_ARRAY_FIRST) >> shift) + 1, rows = twice < clear ? twice : clear;
     if (rows <= shape >> 32 || !mm_cas_acquire_u64(&of->lock, 0, 1)) return;
     if (shape == mm_load_relaxed_u64(&of->shape)) {
-        const uint64_t end = mm_array_slots(q, rows);
-        MM_UNROLLED(2)
-        for (uint64_t i = all; i < end; i += 4) mm_store_two((uint64_t *)mm_array_slot(ref, q, i), 0, 0);
-        const uint64_t front = mm_load_relaxed_u64(&of->front), in = (front + (uint32_t)shape) % all;
+        const uint64_t end = mm_array_slots(q, rows), front = mm_load_relaxed_u64(&of->front), in = (front + (uint32_t)shape) % all;
         mm_store_release_u64(&of->shape, rows << 32 | (in + end - front % end) % end);
     }
     mm_store_release_u64(&of->lock, 0);
 }
-/* n new segments come after `before` others. Before the first one the lanes clear the first slots. */
+/* n new segments come after `before` others: the lanes clear as many rows; before the first one, the first slots, too. */
 MM_FN_RARE void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t before, uint32_t n, uint32_t rank, uint32_t many) {
-    (void)n;
+    const uint64_t first = MM_CLASS_COUNT * MM_EXTENT * 8ull;
+    uint64_t at = before != 0 ? first + before * MM_ARRAY_ROW_BYTES : 0;
     MM_UNROLLED(4)
-    for (uint32_t i = rank; before == 0 && i < MM_CLASS_COUNT * MM_EXTENT / 2; i += many) mm_store_two((uint64_t *)ref->table + 2 * i, 0, 0);
+    for (at += 16 * rank; at < first + (before + n) * MM_ARRAY_ROW_BYTES; at += 16 * many) mm_store_two((uint64_t *)(ref->table + at), 0, 0);
 }
 
 #endif

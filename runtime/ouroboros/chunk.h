@@ -11,7 +11,9 @@
  *   I1  a page is free if and only if its bit is set, in a chunk that is cut. The masks are the only truth about pages; entries of queues are hints.
  *       Chunk allocators: bits beyond the pages are set, and never taken: the lowest ones are, of which there are enough (I4). So a bit is 0 only if a page is
  *       live, and a second free that comes when the chunk has been cut for another class meets a set bit; or it frees the page that has this bit now for a
- *       moment, until it sees the class. Who owns the page keeps the chunk from being cut again meanwhile.
+ *       moment, until it sees the class. Who owns the page keeps the chunk from being cut again until it is counted. The second free then takes the page back
+ *       as a caller that wants one does, by a reservation and the bit; if it gets none, since others have reserved all or the chunk is free, the page stays
+ *       freed. So both are undone or none, and I4 holds.
  *   I2  a queue has at most one entry for a chunk, and it or a thread has one if bit q of queued is set.
  *   I3  page allocators: a mask that is not 0 has an entry in the queue of its class, or the thread that made it so is about to enqueue it. A mask has two
  *       entries only if a sweep, which takes pages without an entry, emptied it (pages.h).

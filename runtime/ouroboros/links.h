@@ -132,6 +132,7 @@ MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_
         mm_store_give(ref, (uint32_t)word);
     }
 }
+MM_FN uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) { return (void)p, (void)drawn, 0; }
 MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32_t *slot) { (void)ref, (void)q, (void)slot; }
 
 #endif

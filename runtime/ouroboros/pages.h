@@ -28,11 +28,23 @@ MM_FN uint64_t mm_mask_take(const struct mm_heap_ref *ref, uint32_t mask, uint32
     return old & bits;
 }
 
+/* Chunk allocators: an array has room for each chunk that has the queue's class, or an entry in it still. The header was `old`. The chunk gets an entry of queue
+ * q, or loses it (n: 1, ~0u): without the class, it begins or ends to count. */
+MM_FN void mm_chunk_marks(const struct mm_heap_ref *ref, uint32_t q, uint64_t old, uint32_t n) {
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS && MM_OURO_QUEUE == MM_OURO_S && q != MM_OURO_FREE && !mm_chunk_is_of(old, q)) mm_queue_reserve(ref, q, n);
+}
+/* It loses the class, or has got it and was counted: ends to count, or to count twice, if it has an entry or has none (is_there). */
+MM_FN void mm_chunk_leaves(const struct mm_heap_ref *ref, uint32_t q, uint64_t old, int is_there) {
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS && MM_OURO_QUEUE == MM_OURO_S && ((old & mm_chunk_queued(q)) != 0) == is_there) mm_queue_reserve(ref, q, ~0u);
+}
+
 /* Enqueues a chunk, unless the queue has an entry for it. */
 MM_FN_RARE void mm_chunk_enqueue(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
     uint64_t *header = mm_chunk_header(ref, chunk);
-    if (mm_or_release_u64(header, mm_chunk_queued(q)) & mm_chunk_queued(q)) return;
-    if (!mm_queue_put(ref, q, chunk)) mm_and_release_u64(header, ~mm_chunk_queued(q));
+    const uint64_t old = mm_or_release_u64(header, mm_chunk_queued(q));
+    if (old & mm_chunk_queued(q)) return;
+    mm_chunk_marks(ref, q, old, 1);
+    if (!mm_queue_put(ref, q, chunk)) mm_chunk_marks(ref, q, mm_and_release_u64(header, ~mm_chunk_queued(q)), ~0u);
 }
 /* The caller has the entry of a chunk for class q, and puts it back if the chunk has free pages of that class. */
 MM_FN void mm_chunk_settle(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
@@ -41,11 +53,12 @@ MM_FN void mm_chunk_settle(const struct mm_heap_ref *ref, uint32_t chunk, uint32
     for (;;) {
         const uint64_t header = mm_load_relaxed_u64(at);
         if (mm_chunk_is_of(header, q) && mm_chunk_count(header) != 0) {
-            if (mm_queue_put(ref, q, chunk)) return;
-            mm_and_release_u64(at, ~mm_chunk_queued(q));
+            if (!mm_queue_put(ref, q, chunk)) mm_chunk_marks(ref, q, mm_and_release_u64(at, ~mm_chunk_queued(q)), ~0u);
             return;
         }
-        if (mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(q))) return;
+        if (!mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(q))) continue;
+        mm_chunk_marks(ref, q, header, ~0u);
+        return;
     }
 }
 /* Takes up to n pages of one mask of a chunk of class q. Acquires. */
@@ -105,34 +118,41 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
     got.bits = mm_bits_low(k);
     MM_ROLLED
     for (uint32_t i = 0; i < masks; i++) mm_store_relaxed_u64(mm_chunk_mask(ref, got.mask + i), mm_chunk_mask_fresh(q) & ~(i == 0 ? got.bits : 0));
-    mm_add_acq_rel_u64(at, mm_chunk_state(q, MM_OURO_ENTRY == MM_OURO_CHUNKS ? pages - k : 0) - MM_OURO_PREPARED);
+    header = mm_add_acq_rel_u64(at, mm_chunk_state(q, MM_OURO_ENTRY == MM_OURO_CHUNKS ? pages - k : 0) - MM_OURO_PREPARED);
+    mm_chunk_leaves(ref, q, header, 1);
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS && k < pages) mm_chunk_enqueue(ref, chunk, q);
     const uint32_t taken = k == mm_at_most(pages, 64);
     if (MM_OURO_ENTRY == MM_OURO_PAGES && taken < masks) mm_queue_put_all(ref, q, got.mask + taken, masks - taken);
     return got;
 }
 
-/* A page was freed a second time, and the chunk has another class by now (I1): if nobody has taken the page in between, it is live again, and not counted. */
-MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit) {
-    uint64_t *at = mm_chunk_header(ref, chunk), header = mm_load_relaxed_u64(at);
-    if (!(mm_and_acquire_u64(mm_chunk_mask(ref, mask), ~bit) & bit)) return 0;
-    MM_ROLLED
-    for (uint32_t looks = 0; looks < MM_TREE_TRIES && (mm_chunk_count(header) == 0 || !mm_cas_acq_rel_u64(at, header, header - 1)); looks++) {
-        mm_wait(); /* a caller that has reserved it does not find it in as many tries */
+/* A page was freed a second time, and counted in a chunk that had another class by then (I1), or none yet: `added`. Takes it back as a caller that wants it
+ * does: reserves a page, then clears the bit. Returns whether it did. If not, others have it, or the chunk has become free, and the second free counts. */
+MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit, uint64_t added) {
+    uint64_t *at = mm_chunk_header(ref, chunk), header;
+    do {
         header = mm_load_relaxed_u64(at);
-    }
-    return MM_MISUSE_DOUBLE_FREE;
+        if (mm_chunk_count(header) == 0 || (uint32_t)header >> 31 != 0) return 0;
+        if (mm_chunk_is_cut(added) && !mm_chunk_is_of(header, mm_chunk_class(added))) return 0;
+    } while (!mm_cas_acquire_u64(at, header, header - 1));
+    if (mm_and_acquire_u64(mm_chunk_mask(ref, mask), ~bit) & bit) return 1;
+    mm_add_acq_rel_u64(at, 1);
+    return 0;
 }
 /* A page of the chunk was freed: counts it, and makes the chunk free if it was the last one. Returns 0, or the misuse. */
 MM_FN int mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t mask, uint64_t bit) {
-    uint64_t *at = mm_chunk_header(ref, chunk), header = mm_add_acq_rel_u64(at, 1);
-    if (!MM_LIKELY(mm_chunk_is_of(header, q))) return mm_page_unfree(ref, chunk, mask, bit);
+    uint64_t *at = mm_chunk_header(ref, chunk), header = mm_add_acq_rel_u64(at, 1) + 1;
+    if (!MM_LIKELY(mm_chunk_is_of(header, q))) {
+        if (mm_page_unfree(ref, chunk, mask, bit, header)) return MM_MISUSE_DOUBLE_FREE;
+        header = mm_load_relaxed_u64(at), q = mm_chunk_class(header);
+        if (!mm_chunk_is_cut(header)) return 0;
+    }
     const uint64_t is_queued = header & mm_chunk_queued(q);
-    header++;
     MM_ROLLED
     while ((uint32_t)header == mm_chunk_state(q, mm_chunk_pages(q))) {
         const uint64_t next = header >> 32 << 32 | mm_chunk_queued(MM_OURO_FREE);
         if (mm_cas_acq_rel_u64(at, header, next)) {
+            mm_chunk_leaves(ref, q, header, 0);
             if (!(header & mm_chunk_queued(MM_OURO_FREE)) && !mm_queue_put(ref, MM_OURO_FREE, chunk)) mm_and_release_u64(at, ~mm_chunk_queued(MM_OURO_FREE));
             return 0;
         }
@@ -179,8 +199,10 @@ MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t n, uint32_t r
     mm_queues_begin(ref, (uint32_t)(mm_load_relaxed_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS), n, rank, many);
 }
 MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) {
-    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_queue_reserve(ref, MM_OURO_FREE, MM_OURO_SEGMENT_CHUNKS * mm_popcount(bits));
+    const uint32_t chunks = MM_OURO_SEGMENT_CHUNKS * mm_popcount(bits);
     mm_fresh_add(ref, s, bits);
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_queue_reserve(ref, MM_OURO_FREE, chunks);
+    mm_fresh_count(ref, chunks);
 }
 
 #endif

@@ -8,7 +8,8 @@
  * Invariants.
  *   I1  each entry is at a position that was not drawn for taking, or whose taker is about to find it. So there are no more rights than entries that can be
  *       reached, and a taker that has drawn a position which nobody has drawn to put has a right without an entry, if a stale one was lost: it drops it.
- *   I2  a position's putter and taker each pass once (storage.h): the taker for both if it has found the entry.
+ *   I2  a position's putter and taker each pass once (storage.h): the taker for both if it has found the entry; and who has drawn one in a queue chunk without
+ *       slots for those of the following ones that it draws, too (mm_queue_skip, ring.h), so that a queue chunk costs one of the tries, not each position.
  * Full. There are as many slots as entries (array.h, storage.h). But a put may meet an entry in its slot, or find no slot: while an array is made larger, or
  *   if a thread is suspended that installs queue chunks. Then it draws another position, MM_OURO_TRIES at most. It first looks whether the next position has a
  *   slot, and waits for it: a position without one helps nobody, and only who has a right takes it away from front. (Puts that did not look filled a queue with
@@ -46,7 +47,7 @@ MM_FN_RARE int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64
     uint32_t *const slot = mm_queue_slot(ref, q, p);
     if (slot != NULL && mm_cas_acq_rel_u32(slot, 0, entry + 1)) return 1;
     if (slot != NULL) mm_cas_acq_rel_u32(slot, MM_QUEUE_SKIP, 0);
-    mm_queue_pass(ref, q, p, 1);
+    mm_queue_pass(ref, q, p, slot != NULL ? 1 : 1 + mm_queue_skip(p, &mm_queue_of(ref, q)->back));
     return 0;
 }
 /* Puts an entry into queue q. Returns whether it found a slot. Releases. */
@@ -88,9 +89,10 @@ MM_FN uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t
         mm_pause(ref, mm_at_most(looks + 1, MM_MAKE_PAUSE));
         mm_wait();
     }
+    const uint32_t skipped = slot != NULL ? 0 : mm_queue_skip(p, &mm_queue_of(ref, q)->front);
     if (mm_load_relaxed_u64(&mm_queue_of(ref, q)->back) > p) mm_semaphore_put(ref, q, 1);
     else mm_add_relaxed_u64(&mm_queue_of(ref, q)->dropped, 1);
-    mm_queue_pass(ref, q, p, 1);
+    mm_queue_pass(ref, q, p, 1 + skipped);
     mm_queue_turn(ref, q, slot);
     return MM_QUEUE_NONE;
 }

@@ -92,6 +92,12 @@ MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, 
         mm_cas_acq_rel_u64(oldest, first, first + 1);
     }
 }
+/* The caller has position p, in a queue chunk that has no slots: draws those that are left in it, too, from *drawn, which is front or back. Returns how many. A
+ * caller that takes has a right to an entry that is behind all of them, so back does not stay behind front. */
+MM_FN_RARE uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) {
+    const uint64_t now = mm_load_relaxed_u64(drawn), end = (p | (MM_STORE_SLOTS - 1)) + 1;
+    return now < end && mm_cas_relaxed_u64(drawn, now, end) ? (uint32_t)(end - now) : 0;
+}
 MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32_t *slot) { (void)ref, (void)q, (void)slot; }
 
 #endif

@@ -12,7 +12,8 @@
  * Invariant. Positions that are drawn, and not passed, are less than MM_STORE_NUMBERS numbers apart, so passed counts one number at a time: a put is refused if
  *   the next position is half as many numbers after the oldest one in which not all have passed. Callers that looked at that before others drew are fewer than
  *   the positions of the other half.
- * Stale. A thread that follows old links reads number and next of a queue chunk that is elsewhere by now. Both have the number in them.
+ * Stale. A thread that follows old links reads number and next of a queue chunk that is elsewhere by now. Both have the number in them. number ends before next
+ *   changes, and all stores of next release: who reads next, which acquires, and then the old number, has read what followed in the old life.
  */
 #ifndef MM_OURO_STORAGE_H
 #define MM_OURO_STORAGE_H
@@ -72,7 +73,7 @@ MM_FN_RARE uint32_t mm_store_take(const struct mm_heap_ref *ref, uint64_t number
         if (fresh >= most) return 0;
         id = (uint32_t)fresh + 1;
     }
-    mm_store_relaxed_u64(&mm_store_at(ref, id)->next, number << 32);
+    mm_store_release_u64(&mm_store_at(ref, id)->next, number << 32);
     mm_store_release_u64(&mm_store_at(ref, id)->number, number);
     return id;
 }

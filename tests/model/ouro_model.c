@@ -113,6 +113,11 @@ static void second_page(void) {
     page_of[0] = world_malloc(SMALL, 1);
     world_free(first);
 }
+/* Both pages of this one are live, of threads 0 and 1. */
+static void two_halves(void) {
+    one_free();
+    for (uint32_t t = 0; t < 2; t++) page_of[t] = world_malloc(LARGE / 2, 1);
+}
 /* And all pages of this one are live but two. */
 static void nearly_full(void) {
     one_free();
@@ -174,6 +179,7 @@ static const struct model_scenario scenarios[] = {
     {"ouro-last-free-against-small", one_chunk_of_mine, {mine, small_passed}, check_all, 2, 0},
     {"ouro-last-free-against-large", one_chunk_of_mine, {mine, large_or_null}, check_all, 2, 0},
     {"ouro-last-free-against-both", one_chunk_of_mine, {mine, large_or_null, small_or_null}, check_all, 2, 0},
+    {"ouro-last-free-against-last", two_halves, {mine, mine, small_or_null}, check_all, 2, 0},
     {"ouro-one-chunk-for-two", one_free, {large_or_null, small_or_null}, check_all, 2, 0},
     {"ouro-one-chunk-for-two-small", one_free, {small_kept, small_kept}, check_all, 2, 0},
     {"ouro-free-against-last", all_but_one, {mine, small_kept}, check_all, 0, 0},

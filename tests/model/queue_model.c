@@ -58,6 +58,7 @@ static void want(void) {
 }
 #if MM_OURO_QUEUE == MM_OURO_S
 static void reserve(void) { mm_queue_reserve(&ref, Q, MM_OURO_SEGMENT_CHUNKS), model_progress(); }
+static void reserve_much(void) { mm_queue_reserve(&ref, Q, 8 * MM_OURO_SEGMENT_CHUNKS), model_progress(); }
 #endif
 /* Two rights, of which the caller uses none. */
 static void rights(void) {
@@ -100,9 +101,9 @@ static void others(uint32_t n) {
 static void queue(uint32_t segments) {
     world_make(segments);
     elsewhere = 0;
-    mm_queues_begin(&ref, 0, 1, 0, 1); /* a segment has entered */
+    mm_queues_begin(&ref, 0, segments, 0, 1); /* they have entered */
     mm_queue_reserve(&ref, Q, 1);
-    mm_queue_of(&ref, MM_OURO_FRESH)->back = MM_OURO_SEGMENT_CHUNKS;
+    mm_queue_of(&ref, MM_OURO_FRESH)->back = segments * MM_OURO_SEGMENT_CHUNKS;
 }
 static void a_queue(void) { queue(1); }
 #if MM_OURO_QUEUE == MM_OURO_S
@@ -333,6 +334,7 @@ static const struct model_scenario scenarios[] = {
     {"queue-late-putter-half", putter_of_half_a_lap, {put_late, twice}, check_late, 3, 0},
 #if MM_OURO_QUEUE == MM_OURO_S
     {"queue-grow", array_to_grow, {reserve, put_one, get_one}, check_queue, 3, 0},
+    {"queue-grow-to-the-last-row", a_queue, {reserve_much, reserve, put_and_get}, check_queue, 2, 0},
     {"queue-grow-in-a-later-lap", array_in_a_later_lap, {reserve, put_one, get_one}, check_queue, 3, 0},
     {"queue-grow-by-two", array_to_grow_at_the_end, {reserve, reserve, put_two}, check_late, 2, 0},
     {"queue-grow-in-two-laps", array_in_two_laps, {reserve, put_one}, check_late, 3, 0},

@@ -170,6 +170,10 @@ START_TEST(one_object) {
     if (getenv("UNIT_VERBOSE")) printf("one object, %s: %.1f accesses\n", _i ? "of 16 bytes" : "of any size", (double)accesses / ONE_ROUNDS);
     unit_le(accesses, ONE_ROUNDS * 80);
     for (uint32_t q = 0; q < MM_OURO_CLASSES; q++) unit_le(mm_queue_of(ref, q)->count, MM_OURO_SEGMENT_CHUNKS);
+    for (uint32_t q = 0; MM_OURO_QUEUE == MM_OURO_S && q < MM_OURO_QUEUES; q++) {
+        unit_le(mm_queue_of(ref, q)->chunks, MM_OURO_SEGMENT_CHUNKS);
+        unit_eq(mm_queue_of(ref, q)->shape, 0); /* the first slots suffice */
+    }
     unit_eq(mm_list_count(ref), 1);
     unit_sound(&heap, 0);
     unit_eq(refused(), 0);
@@ -194,6 +198,30 @@ START_TEST(segments_go_and_come) {
         unit_le(mm_queue_of(ref, MM_OURO_FREE)->count, SEGMENTS * MM_OURO_SEGMENT_CHUNKS);
     }
     unit_eq(refused(), 0);
+}
+END_TEST
+#endif
+
+#if IS_CHUNKS
+/* A segment that comes back is known: queues have entries for its chunks still, or not any more, and no chunk gets a second one. */
+START_TEST(a_segment_that_comes_back) {
+    static uint8_t entries[MM_OURO_QUEUES][SEGMENTS * MM_OURO_SEGMENT_CHUNKS];
+    const struct mm_queue *const fresh = mm_queue_of(ref, MM_OURO_FRESH);
+    memset(entries, 0, sizeof entries);
+    free_all(take_all(256));
+    unit_eq(fresh->back, SEGMENTS * MM_OURO_SEGMENT_CHUNKS);
+    uint8_t *run = take(SEGMENTS * MM_SEGMENT_BYTES);
+    unit_holds(run != NULL && mm_list_count(ref) == 0, "a segment stays");
+    for (uint32_t i = 0; i < 8; i++) unit_holds(take(256) == NULL, "more than there is"); /* entries of the queue are dropped */
+    mm_heap_free(ref, run);
+    unit_holds(take(256) != NULL, "NULL");
+    unit_sound(&heap, 256);
+    unit_eq(fresh->back, SEGMENTS * MM_OURO_SEGMENT_CHUNKS);
+    for (uint32_t q = 0; q < MM_OURO_QUEUES; q++)
+        for (uint64_t i = 0; i < mm_queue_check_many(ref, q); i++) {
+            const uint32_t entry = mm_queue_check_slot(ref, q, i);
+            if (entry != 0 && entry != MM_QUEUE_SKIP) unit_eq(entries[q][entry - 1]++, 0);
+        }
 }
 END_TEST
 #endif
@@ -239,6 +267,42 @@ START_TEST(pages_of_two_masks) {
     unit_eq(seen, 200 * 16);
     unit_eq(mm_chunk_take(ref, chunk, 0, 2).bits, 0);
     unit_sound(&heap, (uint64_t)n * 16);
+}
+END_TEST
+#endif
+
+#if IS_CHUNKS
+/* A page is freed a second time when its chunk has another class, and another caller reserves a page of the chunk at any step, or takes one while another is
+ * free: the second free is undone, or it counts, but no page is counted that is not free. */
+static uint32_t again_mask;
+static int again_misuse;
+static void free_again(void *arg) {
+    (void)arg;
+    mm_or_release_u64(mm_chunk_mask(ref, again_mask), 4);
+    again_misuse = mm_chunk_count_free(ref, again_mask / MM_OURO_MASKS, 0, again_mask, 4);
+}
+START_TEST(a_second_free_in_another_class) {
+    const uint64_t live = (uint64_t)take_all(32) * 32;
+    uint32_t seen[2] = {0, 0};
+    again_mask = (mm_list_segment(ref, 0) * MM_OURO_SEGMENT_CHUNKS + 5) * MM_OURO_MASKS;
+    uint64_t *const header = mm_chunk_header(ref, again_mask / MM_OURO_MASKS), before = *header;
+    int done = 0;
+    for (long steps = 0; !done; steps++) {
+        if (_i) mm_heap_free(ref, (void *)mm_chunk_address(ref, again_mask, 5, 1));
+        unit_actor_make(0, free_again, NULL);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        const uint32_t reserved = !_i && mm_chunk_count(*header) != 0, taken = _i ? mm_popcount(mm_chunk_take(ref, again_mask / MM_OURO_MASKS, 1, 1).bits) : 0;
+        *header -= reserved;
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        *header += reserved;
+        seen[again_misuse != 0]++;
+        const uint32_t free = (uint32_t)_i + (again_misuse == 0) - taken;
+        unit_sound(&heap, live - 32 * free);
+        for (uint32_t i = 0; i < free; i++) unit_holds(take(32) != NULL, "a page is lost");
+        unit_eq((uint32_t)*header, (uint32_t)before);
+    }
+    unit_holds(seen[0] != 0 && seen[1] != 0, "undone %u times, %u times not", seen[1], seen[0]);
 }
 END_TEST
 #endif
@@ -353,13 +417,16 @@ int main(void) {
     tcase_add_loop_test(tests, one_object, 0, 2);
     tcase_add_loop_test(tests, a_chunk_that_becomes_free, 0, 3);
     tcase_add_loop_test(tests, few_accesses, 0, 2);
+#if IS_CHUNKS
+    tcase_add_loop_test(tests, a_second_free_in_another_class, 0, 2);
+#endif
     const TTest *const all[] = {sizes_and_alignment, misuses, churn, a_full_queue,
                                 /* of listed.h: those that need no lengths of units */
                                 a_sweep_while_the_list_changes, what_a_round_says, a_visit_to_a_new_segment, pages_next_to_a_span, a_segment_on_its_way,
                                 a_wait_for_the_list};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if IS_CHUNKS
-    const TTest *const more[] = {segments_go_and_come, a_list_that_its_own_warp_has, pages_of_two_masks, room_again};
+    const TTest *const more[] = {segments_go_and_come, a_segment_that_comes_back, a_list_that_its_own_warp_has, pages_of_two_masks, room_again};
 #else
     const TTest *const more[] = {a_mask_outside};
 #endif

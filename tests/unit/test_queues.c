@@ -8,9 +8,13 @@
 
 #define Q 3u
 static int put(uint32_t entry) { return mm_queue_put(ref, Q, entry); }
-/* The memory that a first segment brings. */
+/* The memory that the first segments bring. */
+static void begin_with(uint32_t segments) {
+    mm_queues_begin(ref, 0, segments, 0, 1);
+    mm_queue_of(ref, MM_OURO_FRESH)->back = segments * MM_OURO_SEGMENT_CHUNKS;
+}
 static void begin(void) {
-    mm_queues_begin(ref, 0, 1, 0, 1);
+    begin_with(SEGMENTS);
     mm_queue_reserve(ref, Q, 1);
 }
 static uint32_t get(void) {
@@ -103,7 +107,7 @@ START_TEST(an_array_that_grows) {
     for (long steps = 0; !done; steps++) {
         tear_down(), set_up();
         of = mm_queue_of(ref, Q);
-        mm_queues_begin(ref, 0, 1, 0, 1);
+        begin_with(SEGMENTS);
         of->front = of->back = each;
         unit_actor_make(0, put_late, NULL);
         unit_go(0, steps);
@@ -127,6 +131,33 @@ START_TEST(an_array_that_grows) {
         unit_eq(of->count, 0);
     }
     unit_holds(was_dropped, "no right was dropped");
+}
+END_TEST
+#endif
+
+#if MM_OURO_QUEUE == MM_OURO_VA
+/* No queue chunk could be had for positions that were drawn. As soon as there are some, puts and gets go on behind those positions: none is refused, and a
+ * right finds its entry in one more try. */
+START_TEST(memory_again) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    uint32_t others[3 * MM_OURO_QUEUES + SEGMENTS], n = 0, in = 0, tries = 0;
+    begin();
+    unit_eq(put(in++), 1);
+    while ((others[n] = mm_store_take(ref, 0)) != 0) n++;
+    while (put(in)) in++;
+    for (int i = 0; i <= _i; i++) unit_eq(mm_queue_put_at(ref, Q, mm_add_acq_rel_u64(&of->back, 1), in), 0); /* callers that looked before */
+    while (n > 0) mm_store_give(ref, others[--n]);
+    of->refused = 0;
+    for (uint32_t i = 0; i < 3 * MM_STORE_SLOTS; i++) unit_eq(put(in++), 1);
+    for (uint32_t i = 0; i < in; tries++) {
+        const uint32_t got = get();
+        unit_holds(got == MM_QUEUE_NONE || got == i, "entry %u instead of %u", got, i);
+        i += got != MM_QUEUE_NONE;
+    }
+    unit_eq(tries, in + 1 + _i); /* a try for each queue chunk that is not there */
+    unit_eq(of->refused + of->count + of->dropped, 0);
+    unit_eq(of->front, of->back);
+    unit_eq(of->oldest, of->back / MM_STORE_SLOTS);
 }
 END_TEST
 #endif
@@ -198,6 +229,9 @@ int main(void) {
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, far_on, 0, 3);
+#if MM_OURO_QUEUE == MM_OURO_VA
+    tcase_add_loop_test(tests, memory_again, 0, 2);
+#endif
     const TTest *const all[] = {in_order, a_suspended_putter, a_suspended_taker, many_reservations};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if MM_OURO_QUEUE == MM_OURO_S
