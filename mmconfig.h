@@ -396,7 +396,9 @@
  *   BATCH           frees that an event is recorded for
  *   BATCH_BYTES     or for fewer, if they have as much: a batch of larger ones would hold too much memory
  *   WAIT_US         how long a request waits for such an event before the driver is asked: a tenth of what it takes for a slab, 66 us and more
- *   WAITS_US        all requests since the last slab wait no longer than this: then the pool grows, since waiting has cost as much (ski rental)
+ *   WAITS_*         all requests since the last slab wait no longer than 1 us for each WAITS_BYTES that the pool has, between LEAST_US and MOST_US: then the
+ *                   pool grows, since waiting has cost as much (ski rental). A small pool grows sooner, since a pair of large blocks needs four of them to
+ *                   wait seldom; a large pool later, since its slabs are large
  *   ROUND_LOOKS     how often a free of keep looks whether another thread's cuCtxSynchronize has served it: some 3 us, two such
  *                   calls of an idle device
  *   CAPTURE_MS      how long the beginning of a capture waits for such calls to begin: longer than a thread is suspended by others now and then
@@ -418,7 +420,9 @@
 #define MM_POOL_BATCH 8
 #define MM_POOL_BATCH_BYTES (64ull << 20)
 #define MM_POOL_WAIT_US 6
-#define MM_POOL_WAITS_US 64
+#define MM_POOL_WAITS_BYTES (2ull << 20)
+#define MM_POOL_WAITS_LEAST_US 16
+#define MM_POOL_WAITS_MOST_US 1024
 #define MM_POOL_ROUND_LOOKS 64
 #define MM_POOL_CAPTURE_MS 10
 #define MM_POOL_TRIES 3

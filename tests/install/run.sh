@@ -92,7 +92,7 @@ exports() {
         "$({ sed -n 's/^ *X(\([A-Za-z0-9_]*\),.*/\1/p' "$root/interpose/preload/names.h" && printf '%s\n' dlsym mm_dlsym_v1 mm_agreement mm_pool_taken_v1 &&
             grep '#define MM_OWN' "$root/interpose/preload/names.h" | grep -oE 'mm_[a-z_]+'; } | sort)"
 }
-it 'libmm.so.1 exports the hooks, dlsym, its version and what mm.h declares, without versions, and nothing else' exports
+it 'libmm.so.1 exports the hooks, dlsym, its version, the account of pools and what mm.h declares, without versions, and nothing else' exports
 
 # ---- mmdoctor ------------------------------------------------------------------------------------
 

@@ -77,7 +77,8 @@ void mm_pool_queue(struct mm_allocation *a) {
 /* async, if the driver can record events. */
 static bool frees_do_not_wait(const struct mm_driver *d) { return mm_pool_mode() == MM_POOL_ASYNC && mm_fences_exist(d); }
 
-/* Queues an allocation; in async the next such free may go into a magazine. Closes the epoch once so much waits that it is worth an event, unless a stream captures. */
+/* Queues an allocation; in async the next such free may go into a magazine. Closes the epoch once so much waits that it is worth an event, unless a stream
+ * captures. */
 static void queue(const struct mm_driver *d, struct mm_allocation *a) {
     struct mm_pool *const p = a->pool;
     mm_pool_queue(a);

@@ -136,8 +136,16 @@ struct patience {
 static uint64_t count_wait(struct mm_pool *p, struct patience *w) {
     const uint64_t now = mm_host_now_us();
     if (w->until_us == 0) w->until_us = now + MM_POOL_WAIT_US, w->seen_us = now;
-    p->waited_us += now - w->seen_us, w->seen_us = now;
+    const uint64_t waited = now - w->seen_us;
+    p->waited_us += waited < MM_POOL_WAIT_US ? waited : MM_POOL_WAIT_US; /* this thread may have been suspended */
+    w->seen_us = now;
     return now;
+}
+
+/* How long all requests may wait until the pool grows. */
+static uint64_t patience_of(const struct mm_pool *p) {
+    const uint64_t us = (p->slab_bytes + p->whole_bytes) / MM_POOL_WAITS_BYTES;
+    return us < MM_POOL_WAITS_LEAST_US ? MM_POOL_WAITS_LEAST_US : us > MM_POOL_WAITS_MOST_US ? MM_POOL_WAITS_MOST_US : us;
 }
 
 /* The pool has nothing for `rounded` bytes. Returns whether pending frees that have as much may end soon; then the lock was open meanwhile. Closes their
@@ -146,7 +154,7 @@ static bool may_wait(const struct mm_driver *d, struct mm_pool *p, uint64_t roun
     if (p->pending.bytes < rounded || !mm_fences_exist(d)) return false;
     const uint64_t now = count_wait(p, w);
     if (mm_pool_uncovered(p) != 0) mm_pool_close_epoch(d, p);
-    if (p->fences.seen == p->fences.recorded || now >= w->until_us || p->waited_us >= MM_POOL_WAITS_US) return false;
+    if (p->fences.seen == p->fences.recorded || now >= w->until_us || p->waited_us >= patience_of(p)) return false;
     pthread_mutex_unlock(&mm_pool_lock);
     pthread_mutex_lock(&mm_pool_lock);
     return true;

@@ -28,8 +28,9 @@
  * Events. One for each free would be a fifth of the time of a pair. So an epoch of frees is closed (fences.h) late: by a free after which MM_POOL_BATCH frees,
  * or MM_POOL_BATCH_BYTES, have no event; by a request for which the pool has no memory; by one whose magazine waits for it; or by the thread that gives memory
  * back. I3 holds whenever that is, since a later event covers all that an earlier one would. Before a request asks the driver, it closes the epoch and waits
- * for up to MM_POOL_WAIT_US, so the pool does not grow for want of an event. After MM_POOL_WAITS_US of such waits it does. No epoch is closed while a stream
- * captures, or in a context that is about to end.
+ * for up to MM_POOL_WAIT_US, so the pool does not grow for want of an event. After some such waits it does, the later
+ * the larger it is. A free range of just the length is handed out without a look at events. No epoch is closed while a stream captures, or in a context that is
+ * about to end.
  *
  * Linearisation points. All under one lock, but for magazines: an allocation begins when it enters the table. Its free takes effect when its state changes.
  *
