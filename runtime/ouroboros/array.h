@@ -41,7 +41,8 @@ MM_FN uint32_t *mm_array_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
            at % (1u << mm_array_shift(q));
 }
 /* The slot of position p. */
-MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
+MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t most) {
+    (void)most;
     const uint64_t shape = mm_load_acquire_u64(&mm_queue_of(ref, q)->shape), slots = mm_array_slots(q, shape >> 32);
     uint64_t at = p + (uint32_t)shape;
     if (at >= slots) at = (at | slots) >> 32 == 0 ? (uint32_t)at % (uint32_t)slots : at % slots;
@@ -56,7 +57,7 @@ MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32
     if (dropped != 0 && mm_cas_acq_rel_u64(&of->dropped, dropped, 0)) mm_semaphore_put(ref, q, (uint32_t)dropped);
 }
 MM_FN uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) { return (void)p, (void)drawn, 0; }
-MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) { return (void)ref, (void)q, 0; }
+MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t most) { return (void)ref, (void)q, (void)most, 0; }
 
 /* Queue q has to have room for n chunks more, before they are enqueued; or for one less (~0u). */
 MM_FN_RARE void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {

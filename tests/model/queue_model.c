@@ -78,7 +78,7 @@ static void rights_and_back(void) {
 /* The suspended caller goes on. */
 static void take_late(void) { taken(mm_queue_take(&ref, Q, late_position)); }
 static void put_late(void) {
-    if (!mm_queue_put_at(&ref, Q, late_position, LATE)) {
+    if (!mm_queue_put_at(&ref, Q, late_position, LATE, MM_OURO_LONG_LOOKS)) {
         put(LATE);
         return;
     }
