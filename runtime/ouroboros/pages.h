@@ -131,7 +131,7 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
 
 /* A page was freed a second time, and counted in a chunk that had another class by then (I1), or none yet: `added`. Takes it back as a caller that wants it
  * does: reserves a page, then clears the bit. Returns whether it did. If not, others have it, or the chunk has become free, and the second free counts. */
-MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit, uint64_t added) {
+MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit, uint32_t added) {
     uint64_t *at = mm_chunk_header(ref, chunk), header;
     do {
         header = mm_load_relaxed_u64(at);
@@ -146,7 +146,7 @@ MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uin
 MM_FN int mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t mask, uint64_t bit) {
     uint64_t *at = mm_chunk_header(ref, chunk), header = mm_add_acq_rel_u64(at, 1) + 1;
     if (!MM_LIKELY(mm_chunk_is_of(header, q))) {
-        if (mm_page_unfree(ref, chunk, mask, bit, header)) return MM_MISUSE_DOUBLE_FREE;
+        if (mm_page_unfree(ref, chunk, mask, bit, (uint32_t)header)) return MM_MISUSE_DOUBLE_FREE;
         header = mm_load_relaxed_u64(at), q = mm_chunk_class(header);
         if (!mm_chunk_is_cut(header)) return 0;
     }
