@@ -9,7 +9,7 @@
  *   clears the row before the segment counts (fresh.h), and a queue uses only rows of segments that count.
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
  *   they are in one lap of the array; those of the next lap get other slots.
- * Linearisation point of a change: the store of shape.
+ * Linearisation point of a change: the compare-and-swap of shape, so that of callers that saw the same array one changes it.
  * Stale. A thread whose position the change moved comes to another slot than the one that put or takes there. A putter leaves its entry behind front, or in a
  *   slot that front reaches in the next lap; it is found then. A taker finds nothing, waits MM_OURO_LOOKS looks, and gives its right back; or finds nothing up
  *   to back, and drops the right, until a taker begins the next lap. There are as many such positions as entries, at each doubling.
@@ -69,12 +69,9 @@ MM_FN_RARE void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint
     if (wanted + wanted / 8 <= all) return;
     const uint64_t clear = mm_load_acquire_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS,
                    twice = ((2 * all - MM_ARRAY_FIRST) >> shift) + 1, rows = twice < clear ? twice : clear;
-    if (rows <= shape >> 32 || !mm_cas_acquire_u64(&of->lock, 0, 1)) return;
-    if (shape == mm_load_relaxed_u64(&of->shape)) {
-        const uint64_t end = mm_array_slots(q, rows), front = mm_load_relaxed_u64(&of->front), in = (front + (uint32_t)shape) % all;
-        mm_store_release_u64(&of->shape, rows << 32 | (in + end - front % end) % end);
-    }
-    mm_store_release_u64(&of->lock, 0);
+    if (rows <= shape >> 32) return;
+    const uint64_t end = mm_array_slots(q, rows), front = mm_load_relaxed_u64(&of->front), in = (front + (uint32_t)shape) % all;
+    mm_cas_acq_rel_u64(&of->shape, shape, rows << 32 | (in + end - front % end) % end);
 }
 /* n new segments come after `before` others: the lanes clear as many rows; before the first one, the first slots, too. */
 MM_FN_RARE void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t before, uint32_t n, uint32_t rank, uint32_t many) {
