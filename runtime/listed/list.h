@@ -5,7 +5,8 @@
  * claimed. It provides, before this file is included,
  *   mm_listed_word(ref, w)     the address of word number w of the heap; those of segment s begin at s * MM_LISTED_WORDS
  *   mm_listed_prepare(ref, w, is_new)    writes what word w of a segment that enters the list will describe
- *   mm_listed_fill(ref, w, is_new)       makes that word; published (mm_publish_fence)
+ *   mm_listed_fill(ref, w, is_new, is_patient)   makes that word; published (mm_publish_fence). May wait for others if is_patient; returns whether a lane's next
+ *                                        call may, too, so that all of its words cost one wait
  *   mm_listed_is_new(ref, s)             whether segment s was never in the list; 0 if prepare and fill do not want to know it
  *   mm_listed_begin(ref, n, rank, many)  prepares what n new segments need; all lanes of the warp call it
  *   mm_listed_entered(ref, s, bits)      says that new segments have entered: s + i for each bit i. One lane calls it
@@ -90,6 +91,7 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here);
     uint32_t is_mine = MM_LIST_OTHERS, leaf = 0, count = 0;
     uint64_t bits = 0, news = 0;
+    int is_patient = 1;
     enum mm_listed added = MM_LISTED_BUSY;
     if (rank == 0 && mm_list_is_vain(ref, known)) {
         is_mine = MM_LIST_VAIN;
@@ -124,7 +126,8 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
     for (uint64_t rest = bits; rest != 0; rest &= rest - 1) {
         const uint32_t s = leaf * 64 + mm_ctz(rest);
         MM_ROLLED
-        for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many) mm_listed_fill(ref, s * MM_LISTED_WORDS + w, (int)(news >> s % 64 & 1));
+        for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many)
+            is_patient = mm_listed_fill(ref, s * MM_LISTED_WORDS + w, (int)(news >> s % 64 & 1), is_patient);
     }
     mm_warp_sync(here);
     if (rank == 0 && (is_mine == MM_LIST_GROWS || is_mine == MM_LIST_GREW)) {

@@ -9,7 +9,7 @@
  *   clears the row before the segment counts (fresh.h), and a queue uses only rows of segments that count.
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
  *   they are in one lap of the array; those of the next lap get other slots.
- * Linearisation point of a change: the store of shape.
+ * Linearisation point of a change: the compare-and-swap of shape, so that of callers that saw the same array one changes it.
  * Stale. A thread whose position the change moved comes to another slot than the one that put or takes there. A putter leaves its entry behind front, or in a
  *   slot that front reaches in the next lap; it is found then. A taker finds nothing, waits MM_OURO_LOOKS looks, and gives its right back; or finds nothing up
  *   to back, and drops the right, until a taker begins the next lap. There are as many such positions as entries, at each doubling.
@@ -41,7 +41,8 @@ MM_FN uint32_t *mm_array_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
            at % (1u << mm_array_shift(q));
 }
 /* The slot of position p. */
-MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
+MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t most) {
+    (void)most;
     const uint64_t shape = mm_load_acquire_u64(&mm_queue_of(ref, q)->shape), slots = mm_array_slots(q, shape >> 32);
     uint64_t at = p + (uint32_t)shape;
     if (at >= slots) at = (at | slots) >> 32 == 0 ? (uint32_t)at % (uint32_t)slots : at % slots;
@@ -56,7 +57,7 @@ MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32
     if (dropped != 0 && mm_cas_acq_rel_u64(&of->dropped, dropped, 0)) mm_semaphore_put(ref, q, (uint32_t)dropped);
 }
 MM_FN uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) { return (void)p, (void)drawn, 0; }
-MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) { return (void)ref, (void)q, 0; }
+MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t most) { return (void)ref, (void)q, (void)most, 0; }
 
 /* Queue q has to have room for n chunks more, before they are enqueued; or for one less (~0u). */
 MM_FN_RARE void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
@@ -68,12 +69,9 @@ MM_FN_RARE void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint
     if (wanted + wanted / 8 <= all) return;
     const uint64_t clear = mm_load_acquire_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS,
                    twice = ((2 * all - MM_ARRAY_FIRST) >> shift) + 1, rows = twice < clear ? twice : clear;
-    if (rows <= shape >> 32 || !mm_cas_acquire_u64(&of->lock, 0, 1)) return;
-    if (shape == mm_load_relaxed_u64(&of->shape)) {
-        const uint64_t end = mm_array_slots(q, rows), front = mm_load_relaxed_u64(&of->front), in = (front + (uint32_t)shape) % all;
-        mm_store_release_u64(&of->shape, rows << 32 | (in + end - front % end) % end);
-    }
-    mm_store_release_u64(&of->lock, 0);
+    if (rows <= shape >> 32) return;
+    const uint64_t end = mm_array_slots(q, rows), front = mm_load_relaxed_u64(&of->front), in = (front + (uint32_t)shape) % all;
+    mm_cas_acq_rel_u64(&of->shape, shape, rows << 32 | (in + end - front % end) % end);
 }
 /* n new segments come after `before` others: the lanes clear as many rows; before the first one, the first slots, too. */
 MM_FN_RARE void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t before, uint32_t n, uint32_t rank, uint32_t many) {

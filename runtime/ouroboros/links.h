@@ -66,14 +66,14 @@ MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint6
     mm_store_release_u64(&of->lock, 0);
 }
 
-/* The id of queue chunk `number`; 0: it is not appended; MM_LINKS_GONE: it has left. A walk begins anew only if oldest went on, which does not go beyond a number
+/* The id of queue chunk `number`; 0: it is not appended; MM_LINKS_GONE: it has left. `most` looks at a list that does not become longer. A walk begins anew only if oldest went on, which does not go beyond a number
  * of which the caller has a position: less often than there are numbers. */
-MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
+MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint64_t newest = mm_load_acquire_u64(&of->newest);
     uint64_t at = newest;
     MM_ROLLED
-    for (uint32_t looks = 0, last = 0, walks = 0; looks < MM_OURO_LONG_LOOKS && walks < 2 * MM_STORE_NUMBERS;) {
+    for (uint32_t looks = 0, last = 0, walks = 0; looks < most && walks < 2 * MM_STORE_NUMBERS;) {
         if ((uint32_t)at == 0 || mm_links_ahead(at, number) > 0) at = mm_load_acquire_u64(&of->oldest);
         if ((uint32_t)at != 0 && mm_links_ahead(at, number) > 0) return MM_LINKS_GONE;
         uint64_t next = (uint32_t)at != 0 ? at : MM_LINKS_NONE;
@@ -95,8 +95,9 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
     }
     return 0;
 }
-MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
-    const uint32_t in = (uint32_t)p % MM_STORE_SLOTS, number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), id = mm_links_find(ref, q, number);
+MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t most) {
+    const uint32_t in = (uint32_t)p % MM_STORE_SLOTS, number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)),
+                   id = mm_links_find(ref, q, number, most);
     if (id == 0) {
         mm_store_relaxed_u64(mm_links_missed(ref, q, number), number + 1ull);
         return NULL;
@@ -104,12 +105,12 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     if (in == 0 && mm_links_next(ref, mm_links_word(number, id)) == MM_LINKS_NONE) mm_links_extend(ref, q, mm_links_word(number, id));
     return &mm_store_at(ref, id)->slot[in];
 }
-MM_FN_RARE int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
+MM_FN_RARE int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint64_t newest = mm_load_relaxed_u64(&of->newest);
     const uint32_t next = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT));
     if (MM_LIKELY((uint32_t)newest != 0 && mm_links_ahead(newest, next) >= 0)) return 0;
-    return mm_links_ahead(mm_links_word(mm_links_most(ref, q), 0), next) <= 0 || mm_links_find(ref, q, next) == 0;
+    return mm_links_ahead(mm_links_word(mm_links_most(ref, q), 0), next) <= 0 || mm_links_find(ref, q, next, most) == 0;
 }
 /* Passing; and takes the queue chunks from oldest on in which all have passed out of the list. */
 MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {

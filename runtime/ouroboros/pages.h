@@ -38,14 +38,17 @@ MM_FN void mm_chunk_leaves(const struct mm_heap_ref *ref, uint32_t q, uint64_t o
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS && MM_OURO_QUEUE == MM_OURO_S && ((old & mm_chunk_queued(q)) != 0) == is_there) mm_queue_reserve(ref, q, ~0u);
 }
 
-/* Enqueues a chunk, unless the queue has an entry for it. */
-MM_FN_RARE void mm_chunk_enqueue(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
+/* Enqueues a chunk, unless the queue has an entry for it. Returns whether it has now. */
+MM_FN_RARE int mm_chunk_enqueue_soon(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t looks) {
     uint64_t *header = mm_chunk_header(ref, chunk);
     const uint64_t old = mm_or_release_u64(header, mm_chunk_queued(q));
-    if (old & mm_chunk_queued(q)) return;
+    if (old & mm_chunk_queued(q)) return 1;
     mm_chunk_marks(ref, q, old, 1);
-    if (!mm_queue_put(ref, q, chunk)) mm_chunk_marks(ref, q, mm_and_release_u64(header, ~mm_chunk_queued(q)), ~0u);
+    if (mm_queue_put_soon(ref, q, chunk, looks)) return 1;
+    mm_chunk_marks(ref, q, mm_and_release_u64(header, ~mm_chunk_queued(q)), ~0u);
+    return 0;
 }
+MM_FN void mm_chunk_enqueue(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) { mm_chunk_enqueue_soon(ref, chunk, q, MM_OURO_LONG_LOOKS); }
 /* The caller has the entry of a chunk for class q, and puts it back if the chunk has free pages of that class. */
 MM_FN void mm_chunk_settle(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
     uint64_t *at = mm_chunk_header(ref, chunk);
@@ -128,7 +131,7 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
 
 /* A page was freed a second time, and counted in a chunk that had another class by then (I1), or none yet: `added`. Takes it back as a caller that wants it
  * does: reserves a page, then clears the bit. Returns whether it did. If not, others have it, or the chunk has become free, and the second free counts. */
-MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit, uint64_t added) {
+MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit, uint32_t added) {
     uint64_t *at = mm_chunk_header(ref, chunk), header;
     do {
         header = mm_load_relaxed_u64(at);
@@ -143,7 +146,7 @@ MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uin
 MM_FN int mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t mask, uint64_t bit) {
     uint64_t *at = mm_chunk_header(ref, chunk), header = mm_add_acq_rel_u64(at, 1) + 1;
     if (!MM_LIKELY(mm_chunk_is_of(header, q))) {
-        if (mm_page_unfree(ref, chunk, mask, bit, header)) return MM_MISUSE_DOUBLE_FREE;
+        if (mm_page_unfree(ref, chunk, mask, bit, (uint32_t)header)) return MM_MISUSE_DOUBLE_FREE;
         header = mm_load_relaxed_u64(at), q = mm_chunk_class(header);
         if (!mm_chunk_is_cut(header)) return 0;
     }
@@ -189,10 +192,10 @@ MM_FN uint64_t mm_page_size(const struct mm_heap_ref *ref, uint64_t off) {
 MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_new) {
     if (is_new) mm_store_relaxed_u64(mm_chunk_header(ref, w), mm_chunk_queued(MM_OURO_FREE));
 }
-MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_new) {
-    if (is_new) return;
+MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_new, int is_patient) {
+    if (is_new) return is_patient;
     mm_and_release_u64(mm_chunk_header(ref, w), ~MM_LISTED_FULL);
-    mm_chunk_enqueue(ref, w, MM_OURO_FREE);
+    return mm_chunk_enqueue_soon(ref, w, MM_OURO_FREE, is_patient ? MM_OURO_LONG_LOOKS : 1);
 }
 MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return mm_load_relaxed_u8(mm_chunks_known(ref, s)) == 0; }
 MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t n, uint32_t rank, uint32_t many) {

@@ -42,41 +42,47 @@
 #define MM_QUEUE_SKIP ~0u
 #define MM_QUEUE_NONE ~0u
 
-/* Puts an entry at position p of queue q, which the caller has drawn; the caller counts it. Returns whether it did. Releases. */
-MM_FN_RARE int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t entry) {
-    uint32_t *const slot = mm_queue_slot(ref, q, p);
+/* Puts an entry at position p of queue q, which the caller has drawn; the caller counts it. Returns whether it did. Releases. looks: for a queue chunk that another
+ * thread installs. */
+MM_FN_RARE int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t entry, uint32_t looks) {
+    uint32_t *const slot = mm_queue_slot(ref, q, p, looks);
     if (slot != NULL && mm_cas_acq_rel_u32(slot, 0, entry + 1)) return 1;
     if (slot != NULL) mm_cas_acq_rel_u32(slot, MM_QUEUE_SKIP, 0);
     mm_queue_pass(ref, q, p, slot != NULL ? 1 : 1 + mm_queue_skip(p, &mm_queue_of(ref, q)->back));
     return 0;
 }
 /* Puts an entry into queue q. Returns whether it found a slot. Releases. */
-MM_FN_RARE int mm_queue_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry) {
+MM_FN_RARE int mm_queue_put_soon(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry, uint32_t looks) {
     MM_ROLLED
-    for (uint32_t tries = 0; tries < MM_OURO_TRIES && !mm_queue_is_full(ref, q); tries++)
-        if (mm_queue_put_at(ref, q, mm_add_relaxed_u64(&mm_queue_of(ref, q)->back, 1), entry)) {
+    for (uint32_t tries = 0; tries < MM_OURO_TRIES && !mm_queue_is_full(ref, q, looks); tries++)
+        if (mm_queue_put_at(ref, q, mm_add_relaxed_u64(&mm_queue_of(ref, q)->back, 1), entry, looks)) {
             mm_semaphore_put(ref, q, 1);
             return 1;
         }
     mm_add_relaxed_u64(&mm_queue_of(ref, q)->refused, 1);
     return 0;
 }
+MM_FN int mm_queue_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry) { return mm_queue_put_soon(ref, q, entry, MM_OURO_LONG_LOOKS); }
 
-/* Puts n entries from `entry` on, at most 64, with one addition for all. What finds no slot is put alone. */
+/* Puts n entries from `entry` on, at most 64, with one addition for all. What finds no slot is put alone. All of them wait about as long as one. */
 MM_FN_RARE void mm_queue_put_all(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry, uint32_t n) {
     uint64_t done = 0;
-    const int is_full = mm_queue_is_full(ref, q);
+    uint32_t looks = MM_OURO_LONG_LOOKS;
+    const int is_full = mm_queue_is_full(ref, q, looks);
     const uint64_t p = is_full ? 0 : mm_add_relaxed_u64(&mm_queue_of(ref, q)->back, n);
     MM_ROLLED
-    for (uint32_t i = 0; i < n && !is_full; i++) done |= (uint64_t)mm_queue_put_at(ref, q, p + i, entry + i) << i;
+    for (uint32_t i = 0; i < n && !is_full; i++)
+        if (mm_queue_put_at(ref, q, p + i, entry + i, looks)) done |= 1ull << i;
+        else looks = (looks + 1) / 2;
     if (done != 0) mm_semaphore_put(ref, q, mm_popcount(done));
     MM_ROLLED
-    for (uint64_t rest = mm_bits_low(n) & ~done; rest != 0; rest &= rest - 1) mm_queue_put(ref, q, entry + mm_ctz(rest));
+    for (uint64_t rest = mm_bits_low(n) & ~done; rest != 0; rest &= rest - 1)
+        if (!mm_queue_put_soon(ref, q, entry + mm_ctz(rest), looks)) looks = 1;
 }
 
 /* Takes the entry at position p, which the caller has drawn with a right. Returns it, or MM_QUEUE_NONE, and gives the right back. */
 MM_FN uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
-    uint32_t *const slot = mm_queue_slot(ref, q, p);
+    uint32_t *const slot = mm_queue_slot(ref, q, p, MM_OURO_LONG_LOOKS);
     MM_ROLLED
     for (uint32_t looks = 0; slot != NULL; looks++) {
         const uint32_t entry = mm_load_relaxed_u32(slot);

@@ -43,11 +43,11 @@ MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q) {
     }
     mm_store_release_u64(&of->lock, 0);
 }
-/* Waits until the word of queue chunk `number` is not empty; or, is_put, until that one or a later one is installed. Returns whether it is. */
-MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint64_t number, int is_put) {
+/* Waits until the word of queue chunk `number` is not empty; or, is_put, until that one or a later one is installed; `most` looks without a change of newest. Returns whether it is. */
+MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint64_t number, int is_put, uint32_t most) {
     uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = mm_load_relaxed_u64(newest);
     MM_ROLLED
-    for (uint32_t looks = 0; looks < MM_OURO_LONG_LOOKS; looks++) {
+    for (uint32_t looks = 0; looks < most; looks++) {
         mm_ring_extend(ref, q);
         const uint64_t now = mm_load_relaxed_u64(newest);
         if (is_put ? now > number : mm_load_relaxed_u64(at) != mm_ring_empty(number)) return 1;
@@ -58,24 +58,24 @@ MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint64_t
     return 0;
 }
 /* The word of queue chunk `number` of queue q, of which the caller has a position, and which was not there yet. Acquires. */
-MM_FN_RARE uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64_t number) {
+MM_FN_RARE uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64_t number, uint32_t most) {
     uint64_t *at = mm_ring_at(ref, q, number);
     const uint64_t empty = mm_ring_empty(number), none = empty | MM_RING_NONE;
-    return !mm_ring_await(ref, q, number, 0) && mm_cas_acq_rel_u64(at, empty, none) ? none : mm_load_acquire_u64(at);
+    return !mm_ring_await(ref, q, number, 0, most) && mm_cas_acq_rel_u64(at, empty, none) ? none : mm_load_acquire_u64(at);
 }
-MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
+MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t most) {
     const uint64_t number = p >> MM_OURO_STORE_SHIFT;
     const uint32_t in = (uint32_t)p % MM_STORE_SLOTS;
     uint64_t word = mm_load_acquire_u64(mm_ring_at(ref, q, number));
-    if ((uint32_t)word == 0) word = mm_ring_install(ref, q, number);
+    if ((uint32_t)word == 0) word = mm_ring_install(ref, q, number, most);
     if (in == 0) mm_ring_extend(ref, q);
     return mm_ring_is_there(word) ? &mm_store_at(ref, (uint32_t)word)->slot[in] : NULL;
 }
-MM_FN_RARE int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
+MM_FN_RARE int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint64_t next = mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT;
     if (MM_LIKELY(mm_load_relaxed_u64(&of->newest) > next)) return 0;
-    return next - mm_load_relaxed_u64(&of->oldest) >= MM_STORE_NUMBERS / 2 || !mm_ring_await(ref, q, next, 1);
+    return next - mm_load_relaxed_u64(&of->oldest) >= MM_STORE_NUMBERS / 2 || !mm_ring_await(ref, q, next, 1, most);
 }
 /* The last one that passes gives the queue chunk back, makes the word that of the next lap, and oldest goes on. */
 MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {

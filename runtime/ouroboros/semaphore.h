@@ -22,7 +22,7 @@ struct mm_queue {
     uint64_t awaited, spare1[15];
     uint64_t front, spare2[15];           /* positions that were drawn for entries to take */
     uint64_t back, spare3[15];            /* and to put */
-    uint64_t lock, chunks, shape, spare5; /* array.h; lock: ring.h, links.h, too */
+    uint64_t lock, chunks, shape, spare5; /* lock: ring.h, links.h; chunks, shape: array.h */
     uint64_t oldest, newest;              /* ring.h, links.h */
     uint64_t pool_free, pool_fresh;       /* storage.h, in the queue of free chunks */
     uint64_t refused, dropped;            /* queue.h */

@@ -152,9 +152,10 @@ MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_n
     (void)is_new;
     (void)ref, (void)w;
 }
-MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_new) {
+MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_new, int is_patient) {
     (void)is_new;
     mm_store_published_u64(mm_units_word(ref, w), mm_units_make(0, 0));
+    return is_patient;
 }
 MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return (void)ref, (void)s, 0; }
 MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t n, uint32_t rank, uint32_t many) { (void)ref, (void)n, (void)rank, (void)many; }

@@ -78,7 +78,7 @@ static void rights_and_back(void) {
 /* The suspended caller goes on. */
 static void take_late(void) { taken(mm_queue_take(&ref, Q, late_position)); }
 static void put_late(void) {
-    if (!mm_queue_put_at(&ref, Q, late_position, LATE)) {
+    if (!mm_queue_put_at(&ref, Q, late_position, LATE, MM_OURO_LONG_LOOKS)) {
         put(LATE);
         return;
     }
@@ -210,6 +210,7 @@ static void forget_others(void) { cell_set(0, cell[0] & ~OTHERS), cell_set(1, ce
 static void check_rest(void) {
     struct mm_queue *of = mm_queue_of(&ref, Q);
     uint64_t entries = 0;
+    model_require(of->shape >> 32 <= mm_queue_of(&ref, MM_OURO_FRESH)->back / MM_OURO_SEGMENT_CHUNKS, "the array has rows that no segment has brought");
     for (uint64_t i = 0; i < SLOTS; i++) entries += *mm_array_slot(&ref, Q, i) + 1 > 1;
     model_require(entries == of->count + of->dropped, "the array has %u entries, counts %u, and %u rights were dropped", (uint32_t)entries, (uint32_t)of->count,
                   (uint32_t)of->dropped);

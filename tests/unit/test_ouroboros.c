@@ -310,11 +310,12 @@ END_TEST
 /* ---- full queues -------------------------------------------------------------------------------- */
 
 #if MM_OURO_QUEUE != MM_OURO_S
-/* The next positions of queue 0 are in a queue chunk that is n after the last one. */
-static void go_on(uint64_t n) {
-    struct mm_queue *of = mm_queue_of(ref, 0);
+/* The next positions of a queue are in a queue chunk that is n after the last one. */
+static void go_on_in(uint32_t q, uint64_t n) {
+    struct mm_queue *of = mm_queue_of(ref, q);
     of->back = of->front = (of->back / MM_STORE_SLOTS + n) * MM_STORE_SLOTS;
 }
+static void go_on(uint64_t n) { go_on_in(0, n); }
 #endif
 /* A queue without room for an entry loses no page: malloc finds it, and enqueues what else there is. The published code traps, or spins for ever. */
 static void make_full(void) {
@@ -337,6 +338,27 @@ START_TEST(a_full_queue) {
     unit_holds(take(16) == NULL, "more than there is");
 }
 END_TEST
+
+#if IS_CHUNKS && MM_OURO_QUEUE != MM_OURO_S
+/* Segments come back, and the queue of free chunks gets no room: all their chunks wait about as long as one. */
+START_TEST(one_wait_for_a_segment) {
+    struct mm_queue *const of = mm_queue_of(ref, MM_OURO_FREE);
+    free_all(take_all(256));
+    uint8_t *run = take(SEGMENTS * MM_SEGMENT_BYTES);
+    while (mm_semaphore_take(ref, MM_OURO_FREE, 1) != 0)
+        unit_eq(mm_chunk_cut(ref, mm_queue_take(ref, MM_OURO_FREE, mm_add_acq_rel_u64(&of->front, 1)), 0, 1, 1).bits, 0);
+    while (mm_store_take(ref, 0) != 0) continue;
+    go_on_in(MM_OURO_FREE, 2);
+    mm_heap_free(ref, run);
+    unit_waits = 0;
+    unit_holds(mm_list_add(ref, 1, MM_LISTED_ANY) == MM_LISTED_MORE, "no segment came");
+    unit_eq(refused(), mm_list_count(ref) * MM_OURO_SEGMENT_CHUNKS);
+    unit_le(unit_waits, MM_OURO_LONG_LOOKS + 2 * (long)refused());
+    unit_holds(take(256) != NULL, "NULL");
+    unit_sound(&heap, 256);
+}
+END_TEST
+#endif
 
 #if IS_CHUNKS
 static void make_usable(void) {
@@ -426,6 +448,9 @@ int main(void) {
                                 a_wait_for_the_list};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if IS_CHUNKS
+#if MM_OURO_QUEUE != MM_OURO_S
+    tcase_add_test(tests, one_wait_for_a_segment);
+#endif
     const TTest *const more[] = {segments_go_and_come, a_segment_that_comes_back, a_list_that_its_own_warp_has, pages_of_two_masks, room_again};
 #else
     const TTest *const more[] = {a_mask_outside};

@@ -145,7 +145,8 @@ START_TEST(memory_again) {
     unit_eq(put(in++), 1);
     while ((others[n] = mm_store_take(ref, 0)) != 0) n++;
     while (put(in)) in++;
-    for (int i = 0; i <= _i; i++) unit_eq(mm_queue_put_at(ref, Q, mm_add_acq_rel_u64(&of->back, 1), in), 0); /* callers that looked before */
+    for (int i = 0; i <= _i; i++)
+        unit_eq(mm_queue_put_at(ref, Q, mm_add_acq_rel_u64(&of->back, 1), in, MM_OURO_LONG_LOOKS), 0); /* callers that looked before */
     while (n > 0) mm_store_give(ref, others[--n]);
     of->refused = 0;
     for (uint32_t i = 0; i < 3 * MM_STORE_SLOTS; i++) unit_eq(put(in++), 1);
@@ -158,6 +159,27 @@ START_TEST(memory_again) {
     unit_eq(of->refused + of->count + of->dropped, 0);
     unit_eq(of->front, of->back);
     unit_eq(of->oldest, of->back / MM_STORE_SLOTS);
+}
+END_TEST
+#endif
+
+#if MM_OURO_QUEUE != MM_OURO_S
+/* No queue chunk can be had: a caller with many entries waits about as long as one with one. So it does if it draws positions, since there were slots when it
+ * looked, and these are then beyond the last queue chunk. */
+START_TEST(one_wait_for_all) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    uint32_t in = 0;
+    begin();
+    unit_eq(put(in++), 1);
+    while (mm_store_take(ref, mm_store_at(ref, 1)->number ^ 1) != 0) continue;
+    while (put(in)) in++;
+    if (_i) of->back -= 4, of->count -= 4;
+    for (uint64_t p = of->back; _i && p < of->back + 4; p++) *mm_queue_slot(ref, Q, p, 1) = 0;
+    of->refused = 0, unit_waits = 0;
+    mm_queue_put_all(ref, Q, in, 40);
+    unit_eq(of->refused, _i ? 36 : 40);
+    unit_le(MM_OURO_LONG_LOOKS, unit_waits);
+    unit_le(unit_waits, 4 * MM_OURO_LONG_LOOKS);
 }
 END_TEST
 #endif
@@ -229,6 +251,9 @@ int main(void) {
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, far_on, 0, 3);
+#if MM_OURO_QUEUE != MM_OURO_S
+    tcase_add_loop_test(tests, one_wait_for_all, 0, 2);
+#endif
 #if MM_OURO_QUEUE == MM_OURO_VA
     tcase_add_loop_test(tests, memory_again, 0, 2);
 #endif
