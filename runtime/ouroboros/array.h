@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The array queue (S): a ring of slots in the table. Each queue has MM_ARRAY_FIRST slots at first. A segment's share of the table, a row, has as many slots of
- * each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows as the chunks that it may have
- * entries for can need.
+ * each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows as the chunks that
+ * were cut for it can need.
  *
- * Representation. shape: {rows : 32 | shift : 32}. Position p is slot (p + shift) modulo the slots of `rows` rows. chunks: those that have the queue's class, or
- *   an entry in it still (pages.h); of the queue of free chunks: all.
+ * Representation. shape: {rows : 32 | shift : 32}. Position p is slot (p + shift) modulo the slots of `rows` rows. chunks: how often one was cut for the
+ *   queue, so no fewer than have an entry, and in the end all rows are used; of the queue of free chunks: all. (For some
+ *   commits chunks that lost the class were taken off. Churn took 7.1 ms then, 3.5 before: H100, 2026-11-28.)
  * Rows. The k-th segment that enters the list for the first time brings row k, which is mapped, since as many segments are. The warp that lets the list grow
  *   clears the row before the segment counts (fresh.h), and a queue uses only rows of segments that count.
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
@@ -59,13 +60,12 @@ MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32
 MM_FN uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) { return (void)p, (void)drawn, 0; }
 MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t most) { return (void)ref, (void)q, (void)most, 0; }
 
-/* Queue q has to have room for n chunks more, before they are enqueued; or for one less (~0u). */
+/* Queue q has to have room for n chunks more, before they are enqueued. */
 MM_FN_RARE void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint32_t shift = mm_array_shift(q);
-    const uint64_t chunks = mm_add_relaxed_u64(&of->chunks, (uint64_t)(int32_t)n) + (uint64_t)(int32_t)n,
-                   wanted = chunks << (shift - (MM_SEGMENT_SHIFT - MM_OURO_CHUNK_SHIFT)), shape = mm_load_relaxed_u64(&of->shape),
-                   all = mm_array_slots(q, shape >> 32);
+    const uint64_t chunks = mm_add_relaxed_u64(&of->chunks, n) + n, wanted = chunks << (shift - (MM_SEGMENT_SHIFT - MM_OURO_CHUNK_SHIFT)),
+                   shape = mm_load_relaxed_u64(&of->shape), all = mm_array_slots(q, shape >> 32);
     if (wanted + wanted / 8 <= all) return;
     const uint64_t clear = mm_load_acquire_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS,
                    twice = ((2 * all - MM_ARRAY_FIRST) >> shift) + 1, rows = twice < clear ? twice : clear;

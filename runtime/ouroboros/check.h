@@ -42,20 +42,6 @@ MM_FN uint32_t mm_queue_check_slot(const struct mm_heap_ref *ref, uint32_t q, ui
     return slot != NULL ? *slot : 0;
 }
 #endif
-#if MM_OURO_QUEUE == MM_OURO_S && MM_OURO_ENTRY == MM_OURO_CHUNKS
-/* The array has room for all chunks that have the class, or an entry. */
-MM_FN void mm_queue_check_room(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t q) {
-    uint64_t chunks = 0;
-    for (uint32_t s = 0; q != MM_OURO_FREE && s < mm_heap_of(ref)->grow.reached; s++)
-        for (uint32_t c = 0; *mm_chunks_known(ref, s) && c < MM_OURO_SEGMENT_CHUNKS; c++) {
-            const uint64_t header = *mm_chunk_header(ref, s * MM_OURO_SEGMENT_CHUNKS + c);
-            chunks += mm_chunk_is_of(header, q) || (header & mm_chunk_queued(q)) != 0;
-        }
-    if (q != MM_OURO_FREE && chunks != mm_queue_of(ref, q)->chunks) mm_check_fault(k, MM_FAULT_QUEUE_COUNT, q, chunks, mm_queue_of(ref, q)->chunks);
-}
-#else
-MM_FN void mm_queue_check_room(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t q) { (void)k, (void)ref, (void)q; }
-#endif
 /* The entries of queue q are as many as are counted, and one more for each right that was dropped. Masks, or chunks, that have to be in it are: one entry for
  * each, except for those that it refused. */
 MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t q) {
@@ -91,7 +77,6 @@ MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref
         }
     if (entries != of->count + of->dropped) mm_check_fault(k, MM_FAULT_QUEUE_COUNT, q, entries, of->count);
     if (useful + of->refused < must) mm_check_fault(k, MM_FAULT_QUEUE_LOST, q, useful, must);
-    mm_queue_check_room(k, ref, q);
     if ((uint32_t)of->awaited != 0) mm_check_fault(k, MM_FAULT_QUEUE_AWAITED, q, of->awaited >> 32, of->awaited);
 }
 MM_FN_RARE void mm_small_check_rest(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t part, uint32_t parts) {

@@ -28,24 +28,11 @@ MM_FN uint64_t mm_mask_take(const struct mm_heap_ref *ref, uint32_t mask, uint32
     return old & bits;
 }
 
-/* Chunk allocators: an array has room for each chunk that has the queue's class, or an entry in it still. The header was `old`. The chunk gets an entry of queue
- * q, or loses it (n: 1, ~0u): without the class, it begins or ends to count. */
-MM_FN void mm_chunk_marks(const struct mm_heap_ref *ref, uint32_t q, uint64_t old, uint32_t n) {
-    if (MM_OURO_ENTRY == MM_OURO_CHUNKS && MM_OURO_QUEUE == MM_OURO_S && q != MM_OURO_FREE && !mm_chunk_is_of(old, q)) mm_queue_reserve(ref, q, n);
-}
-/* It loses the class, or has got it and was counted: ends to count, or to count twice, if it has an entry or has none (is_there). */
-MM_FN void mm_chunk_leaves(const struct mm_heap_ref *ref, uint32_t q, uint64_t old, int is_there) {
-    if (MM_OURO_ENTRY == MM_OURO_CHUNKS && MM_OURO_QUEUE == MM_OURO_S && ((old & mm_chunk_queued(q)) != 0) == is_there) mm_queue_reserve(ref, q, ~0u);
-}
-
 /* Enqueues a chunk, unless the queue has an entry for it. Returns whether it has now. */
 MM_FN_RARE int mm_chunk_enqueue_soon(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t looks) {
     uint64_t *header = mm_chunk_header(ref, chunk);
-    const uint64_t old = mm_or_release_u64(header, mm_chunk_queued(q));
-    if (old & mm_chunk_queued(q)) return 1;
-    mm_chunk_marks(ref, q, old, 1);
-    if (mm_queue_put_soon(ref, q, chunk, looks)) return 1;
-    mm_chunk_marks(ref, q, mm_and_release_u64(header, ~mm_chunk_queued(q)), ~0u);
+    if ((mm_or_release_u64(header, mm_chunk_queued(q)) & mm_chunk_queued(q)) != 0 || mm_queue_put_soon(ref, q, chunk, looks)) return 1;
+    mm_and_release_u64(header, ~mm_chunk_queued(q));
     return 0;
 }
 MM_FN void mm_chunk_enqueue(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) { mm_chunk_enqueue_soon(ref, chunk, q, MM_OURO_LONG_LOOKS); }
@@ -56,12 +43,10 @@ MM_FN void mm_chunk_settle(const struct mm_heap_ref *ref, uint32_t chunk, uint32
     for (;;) {
         const uint64_t header = mm_load_relaxed_u64(at);
         if (mm_chunk_is_of(header, q) && mm_chunk_count(header) != 0) {
-            if (!mm_queue_put(ref, q, chunk)) mm_chunk_marks(ref, q, mm_and_release_u64(at, ~mm_chunk_queued(q)), ~0u);
+            if (!mm_queue_put(ref, q, chunk)) mm_and_release_u64(at, ~mm_chunk_queued(q));
             return;
         }
-        if (!mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(q))) continue;
-        mm_chunk_marks(ref, q, header, ~0u);
-        return;
+        if (mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(q))) return;
     }
 }
 /* Takes up to n pages of one mask of a chunk of class q. Acquires. */
@@ -121,8 +106,7 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
     got.bits = mm_bits_low(k);
     MM_ROLLED
     for (uint32_t i = 0; i < masks; i++) mm_store_relaxed_u64(mm_chunk_mask(ref, got.mask + i), mm_chunk_mask_fresh(q) & ~(i == 0 ? got.bits : 0));
-    header = mm_add_acq_rel_u64(at, mm_chunk_state(q, MM_OURO_ENTRY == MM_OURO_CHUNKS ? pages - k : 0) - MM_OURO_PREPARED);
-    mm_chunk_leaves(ref, q, header, 1);
+    mm_add_acq_rel_u64(at, mm_chunk_state(q, MM_OURO_ENTRY == MM_OURO_CHUNKS ? pages - k : 0) - MM_OURO_PREPARED);
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS && k < pages) mm_chunk_enqueue(ref, chunk, q);
     const uint32_t taken = k == mm_at_most(pages, 64);
     if (MM_OURO_ENTRY == MM_OURO_PAGES && taken < masks) mm_queue_put_all(ref, q, got.mask + taken, masks - taken);
@@ -155,7 +139,6 @@ MM_FN int mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, uin
     while ((uint32_t)header == mm_chunk_state(q, mm_chunk_pages(q))) {
         const uint64_t next = header >> 32 << 32 | mm_chunk_queued(MM_OURO_FREE);
         if (mm_cas_acq_rel_u64(at, header, next)) {
-            mm_chunk_leaves(ref, q, header, 0);
             if (!(header & mm_chunk_queued(MM_OURO_FREE)) && !mm_queue_put(ref, MM_OURO_FREE, chunk)) mm_and_release_u64(at, ~mm_chunk_queued(MM_OURO_FREE));
             return 0;
         }
