@@ -87,10 +87,10 @@ static unsigned long long lost_with(unsigned long long *account, int may_lack) {
 
 /* more: allowed in addition on the device. */
 static void compare(unsigned long long account, unsigned long long device, unsigned long long more) {
-    char why[160];
+    char why[220];
     if (account <= device + ACCOUNT_SLACK_BYTES && device <= account + more + ACCOUNT_SLACK_BYTES) return;
-    snprintf(why, sizeof why, "%llu bytes are mapped, and the device has lost %llu; expected %llu more or less at most", account, device,
-             more + ACCOUNT_SLACK_BYTES);
+    snprintf(why, sizeof why, "%llu bytes are mapped, and the device has lost %llu; expected %llu more or less at most; do other programs use it?", account,
+             device, more + ACCOUNT_SLACK_BYTES);
     child_fatal("the heap's account", why);
 }
 
