@@ -178,7 +178,8 @@ MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_n
 MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_new, int is_patient) {
     if (is_new) return is_patient;
     mm_and_release_u64(mm_chunk_header(ref, w), ~MM_LISTED_FULL);
-    return mm_chunk_enqueue_soon(ref, w, MM_OURO_FREE, is_patient ? MM_OURO_LONG_LOOKS : 1);
+    const int has_entry = mm_chunk_enqueue_soon(ref, w, MM_OURO_FREE, is_patient ? MM_OURO_LONG_LOOKS : 1);
+    return is_patient && has_entry;
 }
 MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return mm_load_relaxed_u8(mm_chunks_known(ref, s)) == 0; }
 MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t n, uint32_t rank, uint32_t many) {

@@ -336,7 +336,7 @@ START_TEST(a_full_queue) {
 END_TEST
 
 #if IS_CHUNKS && MM_OURO_QUEUE != MM_OURO_S
-/* Segments come back, and the queue of free chunks gets no room: all their chunks wait about as long as one. */
+/* Segments come back, and the queue of free chunks gets no room: all their chunks wait about as long as one. _i: every second one seems to have an entry. */
 START_TEST(one_wait_for_a_segment) {
     struct mm_queue *const of = mm_queue_of(ref, MM_OURO_FREE);
     free_all(take_all(256));
@@ -346,12 +346,13 @@ START_TEST(one_wait_for_a_segment) {
     while (mm_store_take(ref, 0) != 0) continue;
     go_on_in(MM_OURO_FREE, 2);
     mm_heap_free(ref, run);
+    for (uint32_t c = 1; _i == 1 && c < SEGMENTS * MM_OURO_SEGMENT_CHUNKS; c += 2) *mm_chunk_header(ref, c) |= mm_chunk_queued(MM_OURO_FREE);
     unit_waits = 0;
     unit_holds(mm_list_add(ref, 1, MM_LISTED_ANY) == MM_LISTED_MORE, "no segment came");
-    unit_eq(refused(), mm_list_count(ref) * MM_OURO_SEGMENT_CHUNKS);
+    unit_eq(refused(), mm_list_count(ref) * MM_OURO_SEGMENT_CHUNKS / (1 + _i));
     unit_le(unit_waits, MM_OURO_LONG_LOOKS + 2 * (long)refused());
     unit_holds(take(256) != NULL, "NULL");
-    unit_sound(&heap, 256);
+    if (_i == 0) unit_sound(&heap, 256);
 }
 END_TEST
 #endif
@@ -445,7 +446,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if IS_CHUNKS
 #if MM_OURO_QUEUE != MM_OURO_S
-    tcase_add_test(tests, one_wait_for_a_segment);
+    tcase_add_loop_test(tests, one_wait_for_a_segment, 0, 2);
 #endif
     const TTest *const more[] = {segments_go_and_come, a_segment_that_comes_back, a_list_that_its_own_warp_has, pages_of_two_masks, room_again};
 #else
