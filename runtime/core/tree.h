@@ -119,8 +119,8 @@ MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t, uint32_t salt) {
 /* A hash of i (multiplicative hashing: Knuth 3, 6.4). */
 MM_FN uint32_t mm_tree_random(uint32_t i) { return (i + 1) * 0x9e3779b1u; }
 
-/* The salt for a search after `tries` + 1 collisions, `used` segments being in use: for one of the first 2, 4, 8, ... segments of a set without gaps, or of as many
- * as MM_TREE_SHARE in use. So a few callers leave no gaps between segments in use, and many callers do not meet again and again. */
+/* The salt for a search after `tries` + 1 collisions, `used` segments being in use: for one of the first 2, 4, 8, ... segments of a set without gaps, or of as
+ * many as MM_TREE_SHARE in use. So a few callers leave no gaps between segments in use, and many callers do not meet again and again. */
 MM_FN uint32_t mm_tree_salt(uint32_t random, uint32_t tries, uint32_t used) {
     const uint32_t among = mm_at_most((2u << mm_at_most(tries, 16)) + used / MM_TREE_SHARE, 64 * MM_TREE_SPREAD);
     const uint32_t place = mm_mulhi(mm_tree_random(random + tries), among);

@@ -138,18 +138,19 @@ static struct mm_map *map_of(const struct mm_driver *d, struct mm_host_heap *h, 
     return map;
 }
 
+/* A picture of the heap: *text, which is NULL before; if it fails, prints why, and *text is NULL. */
 static bool try_map(const struct mm_driver *d, struct mm_host_heap *h, const char *when, char **text, size_t *bytes, struct mm_driver_error *error) {
     char title[200];
     struct mm_map *map = map_of(d, h, error);
-    if (!map) return false;
-    FILE *out = open_memstream(text, bytes);
+    FILE *out = map ? open_memstream(text, bytes) : NULL;
     snprintf(title, sizeof title, "%s, %s", title_of(h).text, when);
-    if (out) {
-        mm_map_write(map, title, out);
-        fclose(out);
-    }
+    if (out) mm_map_write(map, title, out);
     free(map);
-    return out != NULL;
+    if (out && fclose(out) == 0) return true;
+    mm_host_say("device %d: no picture (%s)", h->device, error->call ? error->call : "malloc");
+    free(*text);
+    *text = NULL;
+    return false;
 }
 
 static void write_series(struct mm_host_heap *h) {
@@ -186,7 +187,7 @@ void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
     if (env->heap_map && !has_launches(env->heap_map)) {
         free(seen->map);
         seen->map = NULL;
-        if (!try_map(d, h, "at the end", &seen->map, &seen->map_bytes, &error)) seen->map = NULL;
+        try_map(d, h, "at the end", &seen->map, &seen->map_bytes, &error);
     }
     mm_driver_leave(d, &visit);
     seen->error = error;

@@ -28,8 +28,8 @@ void mm_inspect_picture(CUdevice device, const char *name, uint64_t launch, cons
 
 /* Whether launches are looked at. */
 bool mm_inspect_wants_launches(void);
-/* Counts a launch in the heap's context. Returns whether the heap is looked at after it; `frame`: the number of its frame in the series of maps, 0: none. The caller
- * excludes other calls for the heap, and keeps the number: other threads may launch before it looks. */
+/* Counts a launch in the heap's context. Returns whether the heap is looked at after it; `frame`: the number of its frame in the series of maps, 0: none. The
+ * caller excludes other calls for the heap, and keeps the number: other threads may launch before it looks. */
 bool mm_inspect_wants_launch(struct mm_host_heap *heap, uint64_t *frame);
 /* Looks at the heap after a launch of that number and frame. The context is current, and the launch has ended. The caller excludes other calls for the heap. */
 void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t launch, uint64_t frame);

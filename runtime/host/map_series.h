@@ -4,8 +4,8 @@
  * At first each launch gets a frame. When there is no more room, every second frame is dropped, and from then on only every second launch gets one, and so on. So
  * the frames cover all launches evenly, however many there are, and the number of waits grows with the logarithm of the number of launches.
  *
- * Threads may launch at the same time, and wait for their launches in any order. So a caller keeps the number of its launch, and a frame is filed by that number. A
- * later launch may already have run when the map is taken: the frame then shows its requests, too. The caller excludes other calls for the series. */
+ * Threads may launch at the same time, and wait for their launches in any order. So a caller keeps the number of its launch, and a frame is filed by that
+ * number. A later launch may already have run when the map is taken: the frame then shows its requests, too. The caller excludes other calls for the series. */
 #ifndef MM_HOST_MAP_SERIES_H
 #define MM_HOST_MAP_SERIES_H
 

@@ -5,8 +5,8 @@
  * claimed. It provides, before this file is included,
  *   mm_listed_word(ref, w)     the address of word number w of the heap; those of segment s begin at s * MM_LISTED_WORDS
  *   mm_listed_prepare(ref, w, is_new)    writes what word w of a segment that enters the list will describe
- *   mm_listed_fill(ref, w, is_new, is_patient)   makes that word; published (mm_publish_fence). May wait for others if is_patient; returns whether a lane's next
- *                                        call may, too, so that all of its words cost one wait
+ *   mm_listed_fill(ref, w, is_new, is_patient)   makes that word; published (mm_publish_fence). May wait for others if is_patient; returns whether a lane's
+ *   next call may, too, so that all of its words cost one wait
  *   mm_listed_is_new(ref, s)             whether segment s was never in the list; 0 if prepare and fill do not want to know it
  *   mm_listed_begin(ref, n, rank, many)  prepares what n new segments need; all lanes of the warp call it
  *   mm_listed_entered(ref, s, bits)      says that new segments have entered: s + i for each bit i. One lane calls it

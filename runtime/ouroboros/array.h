@@ -10,7 +10,8 @@
  *   clears the row before the segment counts (fresh.h), and a queue uses only rows of segments that count.
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
  *   they are in one lap of the array; those of the next lap get other slots.
- * Linearisation point of a change: the compare-and-swap of shape, so that of callers that saw the same array one changes it.
+ * Linearisation point of a change: the compare-and-swap of shape, so that of callers that saw the same array one changes it. If
+ *   another one saw more rows, the array gets them at the next cut; what finds no slot until then is found by sweeps.
  * Stale. A thread whose position the change moved comes to another slot than the one that put or takes there. A putter leaves its entry behind front, or in a
  *   slot that front reaches in the next lap; it is found then. A taker finds nothing, waits MM_OURO_LOOKS looks, and gives its right back; or finds nothing up
  *   to back, and drops the right, until a taker begins the next lap. There are as many such positions as entries, at each doubling.

@@ -66,8 +66,8 @@ MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint6
     mm_store_release_u64(&of->lock, 0);
 }
 
-/* The id of queue chunk `number`; 0: it is not appended; MM_LINKS_GONE: it has left. `most` looks at a list that does not become longer. A walk begins anew only if oldest went on, which does not go beyond a number
- * of which the caller has a position: less often than there are numbers. */
+/* The id of queue chunk `number`; 0: it is not appended; MM_LINKS_GONE: it has left. `most` looks at a list that does not become longer. A walk begins anew
+ * only if oldest went on, which does not go beyond a number of which the caller has a position: less often than there are numbers. */
 MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint64_t newest = mm_load_acquire_u64(&of->newest);

@@ -42,8 +42,8 @@
 #define MM_QUEUE_SKIP ~0u
 #define MM_QUEUE_NONE ~0u
 
-/* Puts an entry at position p of queue q, which the caller has drawn; the caller counts it. Returns whether it did. Releases. looks: for a queue chunk that another
- * thread installs. */
+/* Puts an entry at position p of queue q, which the caller has drawn; the caller counts it. Returns whether it did. Releases. looks: for a queue chunk that
+ * another thread installs. */
 MM_FN_RARE int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t entry, uint32_t looks) {
     uint32_t *const slot = mm_queue_slot(ref, q, p, looks);
     if (slot != NULL && mm_cas_acq_rel_u32(slot, 0, entry + 1)) return 1;

@@ -43,7 +43,8 @@ MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q) {
     }
     mm_store_release_u64(&of->lock, 0);
 }
-/* Waits until the word of queue chunk `number` is not empty; or, is_put, until that one or a later one is installed; `most` looks without a change of newest. Returns whether it is. */
+/* Waits until the word of queue chunk `number` is not empty; or, is_put, until that one or a later one is installed; `most` looks without a change of newest.
+ * Returns whether it is. */
 MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint64_t number, int is_put, uint32_t most) {
     uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = mm_load_relaxed_u64(newest);
     MM_ROLLED

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* For suites of mmbench's memory accounts without a GPU, each of which includes it once: kernels are loops, device memory is host memory, and the allocator is a
- * stand-in whose account the test sets. With -DNO_ACCOUNT it stands for CUDA's allocator, where only the device's free memory is known.
+/* For suites of mmbench's memory accounts without a GPU, each of which includes it once: kernels are loops, device memory is host memory, and the allocator is
+ * a stand-in whose account the test sets. With -DNO_ACCOUNT it stands for CUDA's allocator, where only the device's free memory is known.
  */
 #ifndef TESTS_BENCH_FOOTPRINT_H
 #define TESTS_BENCH_FOOTPRINT_H

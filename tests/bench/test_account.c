@@ -80,7 +80,7 @@ START_TEST(account) {
 END_TEST
 #endif
 
-/* A first step without calls warms the kernels up. Then the first run is counted, and two are timed. Of CUDA's allocator what that step takes is counted, too. */
+/* A first step without calls warms the kernels up. Then the first run is counted, and two are timed. Of CUDA's allocator that step counts, too. */
 START_TEST(replay) {
     static const char trace[] = "mm-trace 1\nk 0\nm 1048576 0 0\nk 1\nf 0 0 0\nm 4194304 0 5\nm 1048576 1 40\nm 16 2 1\nend 4 0 1 0\n";
     char path[] = "/tmp/mm-replay-XXXXXX", said[200] = "";

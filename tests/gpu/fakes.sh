@@ -38,6 +38,8 @@ ends() {
 it 'failing.sh: all is well' ends 0 none failing
 it 'failing.sh: each setting of each program is counted' eval 'grep -q ": 54 passed, 0 failed$" "$build/said" || { cat "$build/said" && false; }'
 for program in failing failing_rdc failing_ptx failing_plain; do it "failing.sh: $program fails" ends 1 "$program" failing; done
-it 'trace.sh: every program fails' ends 1 all trace
-it 'profile.sh: every program fails' ends 1 all profile
+# counts SCRIPT PASSED FAILED: every program fails, and the script goes on to its end
+counts() { ends 1 all "$1" && { grep -q "^$1: $2 passed, $3 failed\$" "$build/said" || { tail -n 3 "$build/said" && false; }; }; }
+it 'trace.sh: every program fails' counts trace 6 32
+it 'profile.sh: every program fails' counts profile 14 44
 it_ends

@@ -146,7 +146,7 @@ START_TEST(map_series) {
 }
 END_TEST
 
-/* While a thread waits for its launch, another one launches and looks at the heap first: each launch has its frame and its picture, in the order of launches. */
+/* While a thread waits for its launch, another one launches and looks at the heap first: each launch has its frame and picture, in the order of launches. */
 START_TEST(launches_of_threads) {
     static char svg[400000];
     char path[40], title[40];
@@ -226,6 +226,9 @@ START_TEST(files_without_memory) {
     r = RUN(SETTINGS(both, "SCARCE=1", "MM_STATS=1"), "./client", "v2-legacy", "launches", "3");
     expect(&r, 0, "0\n", "mm: device 0: no statistics (malloc)\n");
     ck_assert(access("s.svg", F_OK) != 0);
+    r = RUN(SETTINGS(both, "SCARCE=1", "MM_HEAP_MAP=m.svg"), "./client", "v2-legacy", "launches", "3");
+    expect(&r, 0, "0\n", "mm: device 0: no picture (malloc)\n");
+    ck_assert(access("m.svg", F_OK) != 0);
 }
 END_TEST
 

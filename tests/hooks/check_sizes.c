@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Check suite of how large a heap is, and of its lines when memory is short, against the stand-in driver: MM_HEAP_SIZE, MM_HEAP_MAX, MM_GROW_WAIT_MS, MM_VERBOSE. */
+/* Check suite of how large a heap is, and of its lines when memory is short, against the stand-in driver: MM_HEAP_SIZE, MM_HEAP_MAX, MM_GROW_WAIT_MS,
+ * MM_VERBOSE. */
 #define _GNU_SOURCE
 #include "tests/hooks/suite.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Making blocks: what a block that was made has, claims of numbers, units, leaders, and who makes. Tickets: test_tickets.c; growth and retiring: test_retire.c. */
+/* Making blocks: what a block that was made has, claims of numbers, units, leaders, and who makes. Others: test_tickets.c, test_retire.c. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/blocks.h"

@@ -9,10 +9,11 @@
 extern "C" {
 #endif
 
-/* Allowed difference between the heap's account and the device, after account_warmed: kernels that libmm.so.1 loads later, the driver's tables of mapped memory.
+/* Allowed difference between the heap's account and the device, after account_warmed: kernels that libmm.so.1 loads later, the driver's tables of mapped
+ * memory.
  *
  * It does not include local memory (the stacks of threads). When a kernel with a larger stack than any before runs first, the driver takes that stack for every
- * thread that the device can hold: on an H200 71 MB for one allocator's kernels. So they run once without a request, and account_warmed notes what that took. */
+ * thread that the device can hold: on an H200 71 MB for one allocator's kernels. So they run once without a request, and account_warmed notes it. */
 #define ACCOUNT_SLACK_BYTES (64ull << 20)
 
 /* Bytes. */
@@ -23,8 +24,8 @@ struct account {
 
 /* Starts the account. Before it, allocate all memory that is not the heap's, and run all kernels that do not allocate. */
 void account_begin(struct account *a);
-/* The kernels that allocate have run since account_begin, without a request: what the device lost then and the heap did not take is the driver's, and is allowed from
- * now on. It is bounded: local memory for all threads, and ACCOUNT_SLACK_BYTES. Ends the process as account_look does. */
+/* The kernels that allocate have run since account_begin, without a request: what the device lost then and the heap did not take is the driver's, and is
+ * allowed from now on. It is bounded: local memory for all threads, and ACCOUNT_SLACK_BYTES. Ends the process as account_look does. */
 void account_warmed(void);
 /* Call it between kernels. Ends the process with one line if the heap's account and the device disagree. */
 void account_look(struct account *a);

@@ -47,7 +47,8 @@ static double run(const struct replay *r) {
 
 static void free_rest(const struct replay *r) { replay_free_rest(r->pointers, (unsigned)r->trace.mallocs); }
 
-/* Runs the kernels without a request, so that the driver takes their local memory: as many warps as the widest step has, of which none has a call; and frees of NULL. */
+/* Runs the kernels without a request, so that the driver takes their local memory: as many warps as the widest step has, of which none has a call; and frees
+ * of NULL. */
 static void warm(const struct replay *r) {
     struct replay_step widest = {0, 1};
     for (size_t i = 0; i < r->plan.step_count; i++)
