@@ -19,7 +19,7 @@ HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmsha
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
     own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so libscarce.so check_hooks check_sizes check_processes check_code check_report check_files check_kernel_cache \
-    check_env check_say check_profile check_series check_memory check_pool check_tables check_rounds nvrtc)
+    check_env check_say check_profile check_series check_memory check_trim check_pool check_tables check_rounds nvrtc)
 FAULT_RACES ?= 100
 
 .PHONY: check-hooks check-install-run-time
@@ -43,6 +43,7 @@ check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun $
 	$(HT)/check_profile
 	$(HT)/check_series
 	$(HT)/check_memory
+	$(HT)/check_trim
 	$(HT)/check_tables
 	$(HT)/check_rounds
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
@@ -162,7 +163,7 @@ HT_PROFILE := $(addprefix runtime/host/,events.c $(notdir $(wildcard runtime/hos
 $(HT)/check_profile $(HT)/check_series: $(HT)/%: $(HT_SRC)/%.c tests/runner.h $(HT_PROFILE) $(wildcard runtime/host/*.h) mmconfig.h
 	$(HT_CC) -D_GNU_SOURCE= -fsanitize=address,undefined -fno-sanitize-recover=all $< $(HT_PROFILE) -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
-$(HT)/check_memory: $(HT_SRC)/check_memory.c tests/runner.h $(HOST_OBJS)
+$(HT)/check_memory $(HT)/check_trim: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/check_memory.h tests/runner.h $(HOST_OBJS)
 	$(HT_CC) $(filter-out %.h,$^) -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
 HT_TABLES := $(addprefix $(BUILD)/obj/runtime/host/pool/,allocations.o ranges.o)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Check suite of the files that mm writes about a heap, against the stand-in driver: traces, profiles, pictures. The scenarios are in client_report.c. */
+/* Check suite of the files that mm writes about a heap, against the stand-in driver: traces, profiles, pictures. The scenarios are in client_trace.c,
+ * client_report.c and client_checked.c. */
 #define _GNU_SOURCE
 #include "tests/hooks/suite.h"
 

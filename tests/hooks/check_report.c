@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Check suite of mm's reports, against the stand-in driver: misuse, statistics, checked runs, requests that fail. The scenarios are
- * in client_report.c. */
+ * in client_report.c and client_checked.c. */
 #define _GNU_SOURCE
 #include "tests/hooks/suite.h"
 

@@ -159,6 +159,8 @@ int CLIENT_MAIN(int argc, char **argv) {
                                       client_own_scenarios,
                                       client_contexts_scenarios,
                                       client_report_scenarios,
+                                      client_checked_scenarios,
+                                      client_trace_scenarios,
                                       client_allocators_scenarios,
                                       client_pool_scenarios,
                                       client_pool_contexts_scenarios,

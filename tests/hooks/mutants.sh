@@ -16,7 +16,7 @@ flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr
     "-DMM_LINKED=\"$build/device/linked\"")
 
 read -r -a check < <(pkg-config --cflags --libs check)
-suites=(check_memory check_tables check_rounds)
+suites=(check_memory check_trim check_tables check_rounds)
 sources=(runtime/host/*.c runtime/host/fit/*.c runtime/host/pool/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c)
 
 # scenario LINES SETTING ARGUMENTS...: expects status 0 and LINES (a pattern) lines on standard error, counting those with $with if set.
@@ -128,7 +128,7 @@ first_failing() {
     scenario 1 MM_RUN_ALLOCATOR=cuda fatbin-cudas || { echo fatbin-cudas; return; }
     scenario 0 MM_RUN_ALLOCATOR=cuda jit-names || { echo "jit-names cuda"; return; }
     scenario 0 MM_OFF=1 link-never || { echo "link-never off"; return; }
-    BOUNDED_CLOCK=100 bounded "$work/out" "$work/check_memory" || { echo check_memory; return; }
+    for name in check_memory check_trim; do BOUNDED_CLOCK=100 bounded "$work/out" "$work/$name" || { echo "$name"; return; }; done
     scenario 16 MM_NVCC=x statistics || { echo statistics; return; }
     for name in v2-legacy v2-ptsz; do
         ordered 'invalid context invalid stream invalid event ' MM_NVCC=x "$name" misuse 0 || { echo "misuse $name"; return; }

@@ -43,17 +43,18 @@ $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SIZES) > $@
 
-# Explorer and world are compiled once per configuration, not per scenario; mutants.sh links the explorer, too. The model of the trees needs no
+# Explorer and world are compiled once per configuration, not per scenario; mutants.sh links the explorer (explore*.o), too. The model of the trees needs no
 # heap (world.c).
+MODEL_EXPLORER := explore explore_seen explore_threads
 MODEL_FLAGS_walk := -DMM_ALLOCATOR=random_walk
 MODEL_FLAGS_ring := -DMM_ALLOCATOR=regeff
 $(foreach f,$(OURO_FACES),$(eval MODEL_FLAGS_$f = $$(CORE_FLAGS_$f)))
 $(foreach q,s va vl,$(eval MODEL_FLAGS_queue_$q = $$(CORE_FLAGS_ouro_$q_p)))
 MODEL_CC = $(CC) -std=c11 -O2 -g -Wall -Wextra -Wno-type-limits -Itests/model/include -I$1 -Itests/model -I$(MODEL_ROOT) $(MODEL_FLAGS_$(notdir $1))
 define MODEL_RULE
-$(BUILD)/model/$1/explore.o $(BUILD)/model/$1/world.o: $(BUILD)/model/$1/%.o: tests/model/%.c $(BUILD)/model/$1/mmconfig.h $(MODEL_HEADERS)
+$(MODEL_EXPLORER:%=$(BUILD)/model/$1/%.o) $(BUILD)/model/$1/world.o: $(BUILD)/model/$1/%.o: tests/model/%.c $(BUILD)/model/$1/mmconfig.h $(MODEL_HEADERS)
 	$$(call MODEL_CC,$(BUILD)/model/$1) -c $$< -o $$@
-$(BUILD)/model/$1/%: tests/model/%_model.c $(BUILD)/model/$1/explore.o $(BUILD)/model/$1/world.o
+$(BUILD)/model/$1/%: tests/model/%_model.c $(MODEL_EXPLORER:%=$(BUILD)/model/$1/%.o) $(BUILD)/model/$1/world.o
 	$$(call MODEL_CC,$(BUILD)/model/$1) $$< $$(filter-out $$(if $$(filter %/tree,$$@),%/world.o),$$(filter %.o,$$^)) -o $$@
 endef
 $(foreach s,one two short walk ring $(OURO_FACES) $(OURO_QUEUES),$(eval $(call MODEL_RULE,$s)))

@@ -36,7 +36,7 @@ try() {
     done
     printf '%s\n' "$text" >"$work/runtime/$file"
     read -r program part preemptions <<<"${fields[1]}"
-    sources=("$here/${program#*/}_model.c" "$build/model/${program%/*}/explore.o")
+    sources=("$here/${program#*/}_model.c" "$build/model/${program%/*}"/explore*.o)
     [[ $program == */tree ]] || sources+=(-include "$here/world.c") # so that the core is read once
     [[ $program != walk/* ]] || sources+=(-DMM_ALLOCATOR=random_walk)
     [[ $program != ring/* ]] || sources+=(-DMM_ALLOCATOR=regeff)
