@@ -147,7 +147,8 @@ static void devices_ending(int argc, char **argv) {
     CHECK(synchronisations == 2 && !ended_early && standin->finished == standin->submitted);
 }
 
-/* While it waits for the first one, a stream begins to capture. The free does not break that, and its memory waits for all devices. */
+/* While it waits for the first one, a stream begins to capture. The free does not break that, and its memory waits for all devices. So does that of another
+ * free, in the capture: the driver waits for one of them. */
 static CUstream captured_stream;
 static void begin_capture(void) {
     if (synchronisations++ == 0) OK(cu.cuStreamBeginCapture(captured_stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -160,13 +161,17 @@ static void devices_captured(int argc, char **argv) {
     OK(cu.cuStreamCreate(&captured_stream, CU_STREAM_NON_BLOCKING));
     OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
     OK(cu.cuCtxSetCurrent(other));
+    const CUdeviceptr part = allocate(3 * KIB);
     standin->at_synchronize = begin_capture;
     OK(cu.cuMemFree(block));
     CHECK(synchronisations == 1);
+    const long frees = standin->frees;
+    OK(cu.cuMemFree(part));
+    CHECK(standin->frees == frees + 1 && !standin->capture_broken);
     OK(cu.cuStreamEndCapture(captured_stream, &graph));
-    CHECK(allocate(4 * MIB) != block);
+    CHECK(allocate(4 * MIB) != block && allocate(3 * KIB) != part);
     OK(cu.cuMemFree(allocate(KIB))); /* waits for both */
-    CHECK(synchronisations == 3 && allocate(4 * MIB) == block);
+    CHECK(synchronisations == 3 && allocate(4 * MIB) == block && allocate(3 * KIB) == part);
 }
 
 /* ---- fuzzing ---------------------------------------------------------------------------------- */

@@ -135,6 +135,7 @@ static CUresult end_by_wait(const struct mm_driver *d, struct mm_pool *p, CUdevi
         pthread_mutex_unlock(&mm_pool_lock);
         r = d->cuMemFree(anchor);
         pthread_mutex_lock(&mm_pool_lock);
+        has_waited = r != CUDA_SUCCESS || mm_pool_is_on_one_device(); /* it waits for one context at most */
     } else {
         has_waited = mm_pool_try_wait(d, p, &r);
     }
