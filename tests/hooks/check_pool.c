@@ -7,9 +7,9 @@
 static const char *const modes[] = {"MM_POOL=keep", "MM_POOL=async"};
 static const char *const fits[] = {"MM_POOL_FIT=tlsf",  "MM_POOL_FIT=segregated", "MM_POOL_FIT=bitmask",
                                    "MM_POOL_FIT=first", "MM_POOL_FIT=next",       "MM_POOL_FIT=best"};
-static const char *const scenarios[] = {"pool-pairs",    "pool-order",     "pool-many",           "pool-wrong",           "pool-captured",
-                                        "pool-pressure", "pool-scarce",    "pool-questions",      "pool-contexts",        "pool-threads",
-                                        "pool-devices",  "pool-anchoring", "pool-devices-ending", "pool-devices-captured"};
+static const char *const scenarios[] = {
+    "pool-pairs",    "pool-order",   "pool-many",    "pool-wrong",     "pool-captured",       "pool-pressure",         "pool-scarce",          "pool-questions",
+    "pool-contexts", "pool-threads", "pool-devices", "pool-anchoring", "pool-devices-ending", "pool-devices-captured", "pool-devices-released"};
 enum { MODES = 2, FITS = 6, SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 START_TEST(scenario) {

@@ -174,6 +174,28 @@ static void devices_captured(int argc, char **argv) {
     CHECK(synchronisations == 3 && allocate(4 * MIB) == block && allocate(3 * KIB) == part);
 }
 
+/* While a call releases a reference to the other device's context, which lives on, that context is not waited for; so a free does not end then. */
+static CUdeviceptr to_free;
+static int releases, in_release;
+static void free_in_release(void) {
+    if (releases++ == 0) return; /* mm's, which looked for the context */
+    OK(cu.cuMemFree(to_free));
+    in_release = synchronisations;
+}
+static void devices_released(int argc, char **argv) {
+    CUcontext first = client_start(), other;
+    (void)argc, (void)argv;
+    a_block_of_the_other(first);
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    to_free = allocate(4 * MIB);
+    standin->at_synchronize = count_synchronisation, standin->at_end = free_in_release;
+    OK(cu.cuDevicePrimaryCtxRelease(1));
+    CHECK(releases == 2 && in_release == 1 && allocate(4 * MIB) != to_free);
+    OK(cu.cuMemFree(allocate(KIB))); /* waits for both */
+    CHECK(synchronisations == 3 && allocate(4 * MIB) == to_free);
+    standin->at_end = NULL;
+}
+
 /* ---- fuzzing ---------------------------------------------------------------------------------- */
 
 /* A kernel stamps its block when it begins, at once here, and checks the stamp when it ends: nobody else may have got the block in between. */
@@ -355,5 +377,6 @@ const struct scenario client_pool_contexts_scenarios[] = {
     {"pool-drawing", drawing},
     {"pool-devices-ending", devices_ending},
     {"pool-devices-captured", devices_captured},
+    {"pool-devices-released", devices_released},
     {NULL, NULL},
 };

@@ -90,15 +90,20 @@ static void queue(const struct mm_driver *d, struct mm_allocation *a) {
 
 bool mm_pool_try_wait(const struct mm_driver *d, struct mm_pool *of, CUresult *r) {
     const bool is_alone = mm_pool_is_on_one_device();
+    bool is_for_all = true;
     *r = CUDA_SUCCESS;
     for (struct mm_pool *p = is_alone ? of : mm_pools; p && *r == CUDA_SUCCESS; p = is_alone ? NULL : p->next) { /* entries stay in the list */
-        if (!p->context || (p->endings != 0 && p != of)) continue;
+        if (!p->context) continue;
+        if (p->endings != 0 && p != of) { /* it may be gone, or live on */
+            is_for_all = false;
+            continue;
+        }
         if (mm_pool_capture_count != 0) return false; /* it began while the lock was open */
         mm_pool_enter(p);
         *r = mm_rounds_wait(d, &p->rounds, p->context, MM_POOL_ROUND_LOOKS);
         mm_pool_leave(p);
     }
-    return true;
+    return is_for_all || *r != CUDA_SUCCESS;
 }
 
 /* The wait of a free of keep is over: its allocation, which is ENDING, is free in the books; or, after an error, the program's. The caller holds the lock. */
