@@ -131,7 +131,7 @@ START_TEST(few_events) {
 END_TEST
 
 START_TEST(frees_of_keep) {
-    static const char *const names[] = {"pool-keeps", "pool-ending"};
+    static const char *const names[] = {"pool-keeps", "pool-ending", "pool-late-free"};
     struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off"), "./client", "v2-legacy", names[_i]);
     expect(&r, 0, "", "");
 }
@@ -227,7 +227,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, small_keeps_one);
     tcase_add_loop_test(c, each_call_of_the_driver_fails, 0, MODES);
     tcase_add_test(c, few_events);
-    tcase_add_loop_test(c, frees_of_keep, 0, 2);
+    tcase_add_loop_test(c, frees_of_keep, 0, 3);
     tcase_add_loop_test(c, footprint, 0, 4);
     tcase_add_test(c, statistics);
     tcase_add_test(c, map);

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+static CUcontext shared; /* by threads */
+
 /* Each context has its memory, which ends with it. */
 static void contexts(int argc, char **argv) {
     CUcontext first = client_start(), second, current;
@@ -78,6 +80,59 @@ static void ending(int argc, char **argv) {
     OK(cu.create(&second, 0, 0));
     OK(cu.cuMemFree(allocate(KIB)));
     OK(cu.cuCtxDestroy(second));
+}
+
+/* keep: a free begins when its context is about to end, and is over when the pool serves another context. It leaves that one's pending frees alone. */
+static bool is_waiting, may_go_on;
+static CUdeviceptr block_of_ended;
+static void wait_for_next_context(void) {
+    __atomic_store_n(&is_waiting, true, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&may_go_on, __ATOMIC_ACQUIRE)) usleep(100);
+}
+static void *frees_late(void *context) {
+    OK(cu.cuCtxSetCurrent((CUcontext)context));
+    cu.cuMemFree(block_of_ended);
+    return NULL;
+}
+static pthread_t late;
+static void begin_late_free(void) {
+    standin->at_synchronize = wait_for_next_context;
+    CHECK(pthread_create(&late, NULL, frees_late, shared) == 0);
+    while (!__atomic_load_n(&is_waiting, __ATOMIC_ACQUIRE)) usleep(100);
+    standin->at_synchronize = NULL;
+}
+/* Of two frees in a capture, the second one is pending. Returns its block, which lies between live ones. */
+static CUdeviceptr a_pending_block(CUstream stream) {
+    CUgraph graph;
+    const CUdeviceptr first = allocate(KIB);
+    allocate(KIB);
+    const CUdeviceptr second = allocate(100 * KIB);
+    allocate(KIB);
+    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuMemFree(first));
+    OK(cu.cuMemFree(second));
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    return second;
+}
+static void late_free(int argc, char **argv) {
+    CUstream stream;
+    (void)argc, (void)argv;
+    shared = client_start();
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    block_of_ended = allocate(4 * MIB);
+    a_pending_block(stream);
+    standin->before_end = begin_late_free;
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    standin->before_end = NULL;
+    OK(cu.cuDevicePrimaryCtxRetain(&shared, 0));
+    OK(cu.cuCtxSetCurrent(shared));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const CUdeviceptr pending = a_pending_block(stream);
+    __atomic_store_n(&may_go_on, true, __ATOMIC_RELEASE);
+    pthread_join(late, NULL);
+    CHECK(allocate(100 * KIB) != pending);
+    OK(cu.cuMemFree(allocate(KIB)));
+    CHECK(allocate(100 * KIB) == pending);
 }
 
 static int synchronisations;
@@ -275,10 +330,9 @@ static void fuzz(int argc, char **argv) {
 }
 
 /* While the driver makes a pool's anchor, a call that is slow at times, other threads use the pool. */
-static CUcontext anchored;
 static bool was_used;
 static void *uses_the_pool(void *unused) {
-    OK(cu.cuCtxSetCurrent(anchored));
+    OK(cu.cuCtxSetCurrent(shared));
     for (int i = 0; i < 3; i++) OK(cu.cuMemFree(allocate(KIB)));
     return unused;
 }
@@ -294,7 +348,7 @@ static void at_anchor(unsigned long long bytes) {
 }
 static void anchoring(int argc, char **argv) {
     (void)argc, (void)argv;
-    anchored = client_start();
+    shared = client_start();
     standin->at_allocate = at_anchor;
     OK(cu.cuMemFree(allocate(KIB)));
     CHECK(was_used);
@@ -370,6 +424,7 @@ static void threads(int argc, char **argv) {
 const struct scenario client_pool_contexts_scenarios[] = {
     {"pool-anchoring", anchoring},
     {"pool-ending", ending},
+    {"pool-late-free", late_free},
     {"pool-contexts", contexts},
     {"pool-fuzz", fuzz},
     {"pool-threads", threads},

@@ -106,10 +106,16 @@ bool mm_pool_try_wait(const struct mm_driver *d, struct mm_pool *of, CUresult *r
     return is_for_all || *r != CUDA_SUCCESS;
 }
 
+/* The allocation of a free that waits. NULL: it went with its context; another one may be there, and its pool may be another context's. */
+static struct mm_allocation *ending_at(CUdeviceptr address) {
+    struct mm_allocation *const a = mm_pool_allocation_at(address);
+    return a && __atomic_load_n(&a->state, __ATOMIC_RELAXED) == MM_ALLOCATION_ENDING ? a : NULL;
+}
+
 /* The wait of a free of keep is over: its allocation, which is ENDING, is free in the books; or, after an error, the program's. The caller holds the lock. */
 static void end_after(CUresult r, CUdeviceptr address) {
-    struct mm_allocation *const a = mm_pool_allocation_at(address);
-    if (!a || __atomic_load_n(&a->state, __ATOMIC_RELAXED) != MM_ALLOCATION_ENDING) return; /* it went with its context; another one may be there */
+    struct mm_allocation *const a = ending_at(address);
+    if (!a) return;
     if (r == CUDA_SUCCESS) mm_pool_release(a);
     else mm_pool_count_live(a->pool, a->asked_bytes), mm_allocation_becomes(a, MM_ALLOCATION_LIVE);
 }
@@ -144,9 +150,9 @@ static CUresult end_by_wait(const struct mm_driver *d, struct mm_pool *p, CUdevi
     } else {
         has_waited = mm_pool_try_wait(d, p, &r);
     }
-    struct mm_allocation *a = mm_pool_allocation_at(address);
-    if (!has_waited && a) queue(d, a);
-    if (has_waited) {
+    struct mm_allocation *a = ending_at(address);
+    if (a && !has_waited) queue(d, a);
+    if (a && has_waited) {
         while (r == CUDA_SUCCESS && p->pending.first < before) mm_pool_retire_first(p);
         if (r == CUDA_SUCCESS && anchor == 0 && !frees_do_not_wait(d) && (a = mm_pool_allocation_at(address)) != NULL) mm_magazine_prepare(a);
         end_after(r, address);
