@@ -78,10 +78,29 @@ END_TEST
 START_TEST(no_lock_is_in_the_way) {
     struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off"), "./client", "v2-legacy", "pool-captured-forking");
     expect(&r, 0, "", "");
+    unlink("0.pipe.pool.svg"), unlink("0.pipe.json");
+    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off", "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing", "0.pipe.pool.svg", "<svg ");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off", "MM_STATS=json", "MM_STATS_FILE=%d.pipe.json"), "./client", "v2-legacy", "pool-drawing",
+            "0.pipe.json", "{\"mm_pool");
+    expect(&r, 0, "", "");
+    unlink("0.pipe.pool.svg"), unlink("0.pipe.json");
+}
+END_TEST
+
+START_TEST(output_at_the_end) {
+    static char both[4200];
     unlink("0.pipe.pool.svg");
-    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off", "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing", "0.pipe.pool.svg");
+    struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing-late", "0.pipe.pool.svg");
     expect(&r, 0, "", "");
     unlink("0.pipe.pool.svg");
+    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing-late", "0.pipe.pool.svg", "unread");
+    expect(&r, 0, "", "mm: pools: the process ends before all statistics and pictures are written: a file took more than 1000 ms\n");
+    unlink("0.pipe.pool.svg");
+    snprintf(both, sizeof both, "LD_PRELOAD=./libscarce.so %s", preload_mm + sizeof "LD_PRELOAD");
+    r = RUN(SETTINGS(both, modes[_i], "SCARCE=1", "MM_HEAP_MAP=%d.map.svg"), "./client", "v2-legacy", "pool-map");
+    expect(&r, 0, NULL, "mm: device 0: no picture (malloc)\n");
+    ck_assert(access("0.map.pool.svg", F_OK) != 0);
 }
 END_TEST
 
@@ -223,6 +242,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, unused_memory_goes_back, 0, MODES);
     tcase_add_test(c, captures_that_begin_meanwhile);
     tcase_add_loop_test(c, no_lock_is_in_the_way, 0, MODES);
+    tcase_add_loop_test(c, output_at_the_end, 0, MODES);
     tcase_add_loop_test(c, a_heap_gets_what_the_pool_keeps, 0, MODES);
     tcase_add_test(c, small_keeps_one);
     tcase_add_loop_test(c, each_call_of_the_driver_fails, 0, MODES);

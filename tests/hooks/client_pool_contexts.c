@@ -3,7 +3,6 @@
 #include "client_pool.h"
 
 #include <pthread.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -357,37 +356,6 @@ static void anchoring(int argc, char **argv) {
     CHECK(driver_has() == 0);
 }
 
-/* drawing FILE: the picture of a pool goes to a pipe, which nobody reads at first. Other threads use their pools meanwhile. */
-static bool has_ended;
-static void note_end(void) { __atomic_store_n(&has_ended, true, __ATOMIC_RELEASE); }
-static void *ends_a_context(void *context) {
-    OK(cu.cuCtxDestroy((CUcontext)context));
-    return NULL;
-}
-static void drawing(int argc, char **argv) {
-    CUcontext first = client_start(), second;
-    pthread_t other;
-    char text[4096];
-    CHECK(argc == 1 && mkfifo(argv[0], 0600) == 0);
-    allocate(KIB);
-    OK(cu.create(&second, 0, 0));
-    allocate(KIB);
-    OK(cu.cuCtxSetCurrent(first));
-    standin->at_end = note_end;
-    CHECK(pthread_create(&other, NULL, ends_a_context, second) == 0);
-    while (!__atomic_load_n(&has_ended, __ATOMIC_ACQUIRE)) usleep(100);
-    usleep(100000);
-    alarm(20);
-    for (int i = 0; i < 100; i++) OK(cu.cuMemFree(allocate(3 * MIB)));
-    alarm(0);
-    FILE *const file = fopen(argv[0], "r");
-    CHECK(file && fread(text, 1, 5, file) == 5 && memcmp(text, "<svg ", 5) == 0);
-    while (fread(text, 1, sizeof text, file) != 0) continue;
-    fclose(file);
-    pthread_join(other, NULL);
-    CHECK(unlink(argv[0]) == 0); /* the picture of the first context is a file */
-}
-
 /* Threads that allocate and free blocks of their own. */
 static void *worker(void *argument) {
     CUcontext context = (CUcontext)argument;
@@ -429,7 +397,6 @@ const struct scenario client_pool_contexts_scenarios[] = {
     {"pool-fuzz", fuzz},
     {"pool-threads", threads},
     {"pool-devices", devices},
-    {"pool-drawing", drawing},
     {"pool-devices-ending", devices_ending},
     {"pool-devices-captured", devices_captured},
     {"pool-devices-released", devices_released},

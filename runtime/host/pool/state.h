@@ -95,20 +95,6 @@ void mm_pool_go(struct mm_pool *p);
 /* Waits until no thread is in between, for the given time at most, with the lock open. */
 void mm_pool_await_visitors(const struct mm_pool *p, const struct timespec *until);
 
-/* The pool ends, or the process does: writes what the pool did (MM_STATS), and draws it (MM_HEAP_MAP). The caller holds the lock. A file system may be slow, so
- * pictures are written without it. */
-void mm_pool_report(struct mm_pool *p);
-struct mm_pool_picture {
-    struct mm_pool_picture *next;
-    CUdevice device;
-    char *text;
-    size_t bytes;
-};
-/* Adds the pool's picture, if there is one, at *end of a list, and returns where the next one goes. */
-struct mm_pool_picture **mm_pool_draw(struct mm_pool *p, struct mm_pool_picture **end);
-/* Writes pictures, and drops them. */
-void mm_pool_write(struct mm_pool_picture *first);
-
 /* The first pool is made: from now on a thread gives back memory, and the end of the process is seen. The caller holds the lock. */
 void mm_pool_begin(const struct mm_driver *d);
 
