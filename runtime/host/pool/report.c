@@ -90,6 +90,7 @@ bool mm_pool_try_count(struct mm_pool *p, struct mm_pool_numbers *to) {
 
 __attribute__((visibility("default"))) uint64_t mm_pool_taken_v1(void) {
     uint64_t taken = 0;
+    if (!mm_pool_is_on()) return 0; /* the child of a fork has no pool, but the lock */
     pthread_mutex_lock(&mm_pool_lock);
     for (const struct mm_pool *p = mm_pools; p; p = p->next) taken += p->slab_bytes + p->whole_bytes;
     pthread_mutex_unlock(&mm_pool_lock);
