@@ -170,6 +170,13 @@ START_TEST(footprint) {
 }
 END_TEST
 
+/* A slab has room for as many blocks of the length that it was made for as it was meant to, and nothing is left over. */
+START_TEST(footprint_of_one_length) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off", fits[_i], "MM_POOL_CARVE=64M"), "./client", "v2-legacy", "pool-same", "125");
+    ck_assert_msg(r.status == 0 && !*r.err, "%s: status %d; \"%s\" \"%s\"", fits[_i], r.status, r.out, r.err);
+}
+END_TEST
+
 START_TEST(statistics) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=async", "MM_STATS=text"), "./client", "v2-legacy", "pool-order");
     expect(
@@ -249,6 +256,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, few_events);
     tcase_add_loop_test(c, frees_of_keep, 0, 3);
     tcase_add_loop_test(c, footprint, 0, 4);
+    tcase_add_loop_test(c, footprint_of_one_length, 0, FITS);
     tcase_add_test(c, statistics);
     tcase_add_test(c, map);
     tcase_add_test(c, variables);
