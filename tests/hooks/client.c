@@ -162,6 +162,7 @@ int CLIENT_MAIN(int argc, char **argv) {
                                       client_allocators_scenarios,
                                       client_pool_scenarios,
                                       client_pool_contexts_scenarios,
+                                      client_pool_devices_scenarios,
                                       client_pool_captures_scenarios,
                                       client_pool_frees_scenarios,
                                       client_pool_footprint_scenarios,

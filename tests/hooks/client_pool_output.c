@@ -85,6 +85,7 @@ static void drawing_late(int argc, char **argv) {
         if (reader == 0) read_late(argv[0]);
         CHECK(reader > 0 && atexit(check_reader) == 0); /* after mm's */
     }
+    alarm(20);
     CUcontext first = client_start();
     standin->at_end = note_end;
     end_one(with_pool(first));

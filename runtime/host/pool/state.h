@@ -77,8 +77,8 @@ CUresult mm_pool_close_epoch(const struct mm_driver *d, struct mm_pool *p);
 bool mm_pool_is_on_one_device(void);
 /* Ends pending frees whose epoch has ended, as far as is known. With several devices: none, only a wait for all contexts does. */
 void mm_pool_retire_ended(struct mm_pool *p);
-/* Waits for the work that may use memory of the pool, which the caller visits. Returns false if it could not wait for all of it: a stream captures, which a wait
- * would break, or the context of another pool may be about to end; else *r is the driver's answer. The lock is open while it waits. */
+/* Waits for the work that may use memory of the pool, which the caller visits. Returns false if it could not wait for all of it: a stream captures, which a
+ * wait would break, or the context of another pool may be about to end. Else *r is the driver's answer. The lock is open while it waits. */
 bool mm_pool_try_wait(const struct mm_driver *d, struct mm_pool *of, CUresult *r);
 /* Takes a range that is no slab out of the books: from now on it is the driver's alone. */
 void mm_pool_forget_whole(struct mm_pool *p, CUdeviceptr base, uint64_t bytes);
