@@ -44,6 +44,7 @@ static int outputs(const char *path, const char *word) {
 static void drawing(int argc, char **argv) {
     char moved[100];
     CHECK(argc == 2 && mkfifo(argv[0], 0600) == 0);
+    alarm(20);
     CUcontext first = client_start();
     allocate(KIB);
     standin->at_end = note_end;
@@ -52,7 +53,6 @@ static void drawing(int argc, char **argv) {
     const pthread_t one = end_one(contexts[0]), two = end_one(contexts[1]);
     while (__atomic_load_n(&ended, __ATOMIC_ACQUIRE) != 2) usleep(100);
     usleep(100000);
-    alarm(20);
     for (int i = 0; i < 100; i++) OK(cu.cuMemFree(allocate(3 * MIB)));
     snprintf(moved, sizeof moved, "%s.moved", argv[0]);
     CHECK(rename(argv[0], moved) == 0);
