@@ -386,7 +386,8 @@
  *   GRAIN_SHIFT     log2 of the unit in bytes that slabs are carved in: the driver's own addresses are multiples of 512
  *   RANGE_BYTES     the driver's unit of memory, and its smallest range that it does not carve itself
  *   SLAB_PART       a slab has this part of the bytes that the slabs before it have, or
- *   SLAB_REQUESTS   so many times the request for which it is made, if that is more: blocks that fill a slab each leave gaps that serve few requests. At most
+ *   SLAB_REQUESTS   so many times the request for which it is made, or as often as fits, if that is more: blocks that fill a slab each leave gaps that
+ *                   serve few requests. At most
  *   SLAB_BYTES_MAX  this, so that a pool has few slabs, and little memory that is not used yet
  *   WASTE_PART      a range that is kept whole serves requests that leave at most this part of it unused
  *   BYTES_MAX       larger requests go to the driver; no device has as much

@@ -7,9 +7,9 @@
 static const char *const modes[] = {"MM_POOL=keep", "MM_POOL=async"};
 static const char *const fits[] = {"MM_POOL_FIT=tlsf",  "MM_POOL_FIT=segregated", "MM_POOL_FIT=bitmask",
                                    "MM_POOL_FIT=first", "MM_POOL_FIT=next",       "MM_POOL_FIT=best"};
-static const char *const scenarios[] = {"pool-pairs",    "pool-order",     "pool-many",           "pool-wrong",           "pool-captured",
-                                        "pool-pressure", "pool-scarce",    "pool-questions",      "pool-contexts",        "pool-threads",
-                                        "pool-devices",  "pool-anchoring", "pool-devices-ending", "pool-devices-captured"};
+static const char *const scenarios[] = {
+    "pool-pairs",    "pool-order",   "pool-many",    "pool-wrong",     "pool-captured",       "pool-pressure",         "pool-scarce",          "pool-questions",
+    "pool-contexts", "pool-threads", "pool-devices", "pool-anchoring", "pool-devices-ending", "pool-devices-captured", "pool-devices-released"};
 enum { MODES = 2, FITS = 6, SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 START_TEST(scenario) {
@@ -78,10 +78,29 @@ END_TEST
 START_TEST(no_lock_is_in_the_way) {
     struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off"), "./client", "v2-legacy", "pool-captured-forking");
     expect(&r, 0, "", "");
+    unlink("0.pipe.pool.svg"), unlink("0.pipe.json");
+    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off", "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing", "0.pipe.pool.svg", "<svg ");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off", "MM_STATS=json", "MM_STATS_FILE=%d.pipe.json"), "./client", "v2-legacy", "pool-drawing",
+            "0.pipe.json", "{\"mm_pool");
+    expect(&r, 0, "", "");
+    unlink("0.pipe.pool.svg"), unlink("0.pipe.json");
+}
+END_TEST
+
+START_TEST(output_at_the_end) {
+    static char both[4200];
     unlink("0.pipe.pool.svg");
-    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off", "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing", "0.pipe.pool.svg");
+    struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing-late", "0.pipe.pool.svg");
     expect(&r, 0, "", "");
     unlink("0.pipe.pool.svg");
+    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing-late", "0.pipe.pool.svg", "unread");
+    expect(&r, 0, "", "mm: pools: the process ends before all statistics and pictures are written: a file took more than 1000 ms\n");
+    unlink("0.pipe.pool.svg");
+    snprintf(both, sizeof both, "LD_PRELOAD=./libscarce.so %s", preload_mm + sizeof "LD_PRELOAD");
+    r = RUN(SETTINGS(both, modes[_i], "SCARCE=1", "MM_HEAP_MAP=%d.map.svg"), "./client", "v2-legacy", "pool-map");
+    expect(&r, 0, NULL, "mm: device 0: no picture (malloc)\n");
+    ck_assert(access("0.map.pool.svg", F_OK) != 0);
 }
 END_TEST
 
@@ -131,7 +150,7 @@ START_TEST(few_events) {
 END_TEST
 
 START_TEST(frees_of_keep) {
-    static const char *const names[] = {"pool-keeps", "pool-ending"};
+    static const char *const names[] = {"pool-keeps", "pool-ending", "pool-late-free"};
     struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off"), "./client", "v2-legacy", names[_i]);
     expect(&r, 0, "", "");
 }
@@ -148,6 +167,13 @@ START_TEST(footprint) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off", cases[_i].fit, cases[_i].carve), "./client", "v2-legacy", "pool-footprint",
                           cases[_i].log, "0", cases[_i].percent, "5");
     ck_assert_msg(r.status == 0 && !*r.err, "%s: status %d; \"%s\" \"%s\"", cases[_i].log, r.status, r.out, r.err);
+}
+END_TEST
+
+/* A slab has room for as many blocks of the length that it was made for as it was meant to, and nothing is left over. */
+START_TEST(footprint_of_one_length) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off", fits[_i], "MM_POOL_CARVE=64M"), "./client", "v2-legacy", "pool-same", "125");
+    ck_assert_msg(r.status == 0 && !*r.err, "%s: status %d; \"%s\" \"%s\"", fits[_i], r.status, r.out, r.err);
 }
 END_TEST
 
@@ -223,12 +249,14 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, unused_memory_goes_back, 0, MODES);
     tcase_add_test(c, captures_that_begin_meanwhile);
     tcase_add_loop_test(c, no_lock_is_in_the_way, 0, MODES);
+    tcase_add_loop_test(c, output_at_the_end, 0, MODES);
     tcase_add_loop_test(c, a_heap_gets_what_the_pool_keeps, 0, MODES);
     tcase_add_test(c, small_keeps_one);
     tcase_add_loop_test(c, each_call_of_the_driver_fails, 0, MODES);
     tcase_add_test(c, few_events);
-    tcase_add_loop_test(c, frees_of_keep, 0, 2);
+    tcase_add_loop_test(c, frees_of_keep, 0, 3);
     tcase_add_loop_test(c, footprint, 0, 4);
+    tcase_add_loop_test(c, footprint_of_one_length, 0, FITS);
     tcase_add_test(c, statistics);
     tcase_add_test(c, map);
     tcase_add_test(c, variables);

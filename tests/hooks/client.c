@@ -164,9 +164,11 @@ int CLIENT_MAIN(int argc, char **argv) {
                                       client_allocators_scenarios,
                                       client_pool_scenarios,
                                       client_pool_contexts_scenarios,
+                                      client_pool_devices_scenarios,
                                       client_pool_captures_scenarios,
                                       client_pool_frees_scenarios,
-                                      client_pool_footprint_scenarios};
+                                      client_pool_footprint_scenarios,
+                                      client_pool_output_scenarios};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const struct scenario *s = lists[i]; s->name; s++)
             if (strcmp(s->name, argv[2]) == 0) {

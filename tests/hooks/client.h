@@ -66,6 +66,7 @@ struct scenario {
 extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_back_scenarios[], client_jit_scenarios[],
     client_link_scenarios[], client_cubin_scenarios[], client_fatbin_scenarios[], client_own_scenarios[], client_contexts_scenarios[],
     client_report_scenarios[], client_checked_scenarios[], client_trace_scenarios[], client_allocators_scenarios[], client_pool_scenarios[],
-    client_pool_contexts_scenarios[], client_pool_captures_scenarios[], client_pool_frees_scenarios[], client_pool_footprint_scenarios[];
+    client_pool_contexts_scenarios[], client_pool_captures_scenarios[], client_pool_frees_scenarios[], client_pool_footprint_scenarios[],
+    client_pool_output_scenarios[], client_pool_devices_scenarios[];
 
 #endif

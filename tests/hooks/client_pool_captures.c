@@ -138,13 +138,16 @@ static void *asks(void *context) {
     return NULL;
 }
 static void forking(int argc, char **argv) {
+    unsigned long long (*taken)(void) = NULL;
     CUcontext context = client_start();
     CUgraph graph;
     pthread_t other;
     (void)argc, (void)argv;
+    *(void **)&taken = dlsym(RTLD_DEFAULT, "mm_pool_taken_v1");
     CUdeviceptr p[1000]; /* of a length that the stand-in does not touch; to count them takes time */
     for (int i = 0; i < 1000; i++) p[i] = allocate(5 * MIB);
     for (int i = 0; i < 1000; i++) OK(cu.cuMemFree(p[i]));
+    CHECK(taken && taken() >= 5000 * MIB);
     OK(cu.cuStreamCreate(&captured_stream, CU_STREAM_NON_BLOCKING));
     begin_capture();
     CHECK(pthread_create(&other, NULL, asks, context) == 0);
@@ -155,7 +158,7 @@ static void forking(int argc, char **argv) {
             alarm(10);
             cu.cuStreamEndCapture(captured_stream, &graph);
             cu.cuStreamDestroy(captured_stream);
-            _exit(0);
+            _exit(taken() != 0);
         }
         CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
     }

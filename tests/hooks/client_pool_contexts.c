@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of the pool (MM_POOL) with several contexts, devices and threads, and of all of it at random. */
+/* Scenarios of the pool (MM_POOL) with several contexts and threads, and of all of it at random. */
 #include "client_pool.h"
 
 #include <pthread.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+static CUcontext shared; /* by threads */
 
 /* Each context has its memory, which ends with it. */
 static void contexts(int argc, char **argv) {
@@ -80,93 +81,57 @@ static void ending(int argc, char **argv) {
     OK(cu.cuCtxDestroy(second));
 }
 
-static int synchronisations;
-static void count_synchronisation(void) { synchronisations++; }
-
-/* Work of one device may use memory of another: a free waits for both. With peer access the pool hands out nothing more. */
-static void devices(int argc, char **argv) {
-    CUcontext first = client_start(), second;
-    (void)argc, (void)argv;
-    const CUdeviceptr a = allocate(KIB), large = allocate(4 * MIB);
-    OK(cu.cuDevicePrimaryCtxRetain(&second, 1));
-    OK(cu.cuCtxSetCurrent(second));
-    const CUdeviceptr b = allocate(KIB);
-    standin->submitted++;
-    standin->at_synchronize = count_synchronisation;
-    OK(cu.cuMemFree(b));
-    CHECK(synchronisations == 2 && standin->finished == standin->submitted && standin->frees == 0 && allocate(KIB) == b);
-    CHECK(cu.cuCtxEnablePeerAccess(first, 1) != CUDA_SUCCESS); /* even so */
-    const int before = standin->allocations;
-    const CUdeviceptr c = allocate(KIB);
-    CHECK(standin->allocations == before + 1);
-    OK(cu.cuMemFree(c));
-    CHECK(standin->allocations == before);
-    OK(cu.cuMemFree(large));
-    CHECK(standin->allocations == before - 1);
-    standin->submitted++;
-    OK(cu.cuMemFree(a));
-    CHECK(standin->finished == standin->submitted);
-    OK(cu.cuDevicePrimaryCtxRelease(1));
-    OK(cu.cuCtxSetCurrent(first));
+/* keep: a free begins when its context is about to end, and is over when the pool serves another context. It leaves that one's pending frees alone. */
+static bool is_waiting, may_go_on;
+static CUdeviceptr block_of_ended;
+static void wait_for_next_context(void) {
+    __atomic_store_n(&is_waiting, true, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&may_go_on, __ATOMIC_ACQUIRE)) usleep(100);
 }
-
-/* A free waits for two devices in turn: that of a context without the allocation first. */
-static CUdeviceptr a_block_of_the_other(CUcontext first) {
-    CUcontext other;
-    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
-    OK(cu.cuCtxSetCurrent(other));
-    OK(cu.cuMemFree(allocate(4 * MIB))); /* in async this is pending, or was */
-    const CUdeviceptr block = allocate(4 * MIB);
-    OK(cu.cuCtxSetCurrent(first));
-    OK(cu.cuMemFree(allocate(KIB)));
-    standin->submitted++;
-    return block;
+static void *frees_late(void *context) {
+    OK(cu.cuCtxSetCurrent((CUcontext)context));
+    cu.cuMemFree(block_of_ended);
+    return NULL;
 }
-
-/* While it waits for the first one, the allocation's context is about to end. */
-static pthread_t ender;
-static bool is_over, ended_early;
-static void *ends_the_context(void *unused) {
-    OK(cu.cuDevicePrimaryCtxRelease(1));
-    if (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) __atomic_store_n(&ended_early, true, __ATOMIC_RELEASE);
-    return unused;
+static pthread_t late;
+static void begin_late_free(void) {
+    standin->at_synchronize = wait_for_next_context;
+    CHECK(pthread_create(&late, NULL, frees_late, shared) == 0);
+    while (!__atomic_load_n(&is_waiting, __ATOMIC_ACQUIRE)) usleep(100);
+    standin->at_synchronize = NULL;
 }
-static void end_the_other(void) {
-    if (synchronisations++ != 0) return;
-    CHECK(pthread_create(&ender, NULL, ends_the_context, NULL) == 0);
-    usleep(50000);
-    CHECK(!__atomic_load_n(&ended_early, __ATOMIC_ACQUIRE));
-}
-static void count_last(void) { __atomic_store_n(&is_over, synchronisations == 2, __ATOMIC_RELEASE); }
-static void devices_ending(int argc, char **argv) {
-    (void)argc, (void)argv;
-    const CUdeviceptr block = a_block_of_the_other(client_start());
-    standin->before_synchronize = end_the_other, standin->at_synchronize = count_last;
-    OK(cu.cuMemFree(block));
-    pthread_join(ender, NULL);
-    CHECK(synchronisations == 2 && !ended_early && standin->finished == standin->submitted);
-}
-
-/* While it waits for the first one, a stream begins to capture. The free does not break that, and its memory waits for all devices. */
-static CUstream captured_stream;
-static void begin_capture(void) {
-    if (synchronisations++ == 0) OK(cu.cuStreamBeginCapture(captured_stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-}
-static void devices_captured(int argc, char **argv) {
-    CUcontext first = client_start(), other;
+/* Of two frees in a capture, the second one is pending. Returns its block, which lies between live ones. */
+static CUdeviceptr a_pending_block(CUstream stream) {
     CUgraph graph;
+    const CUdeviceptr first = allocate(KIB);
+    allocate(KIB);
+    const CUdeviceptr second = allocate(100 * KIB);
+    allocate(KIB);
+    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuMemFree(first));
+    OK(cu.cuMemFree(second));
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    return second;
+}
+static void late_free(int argc, char **argv) {
+    CUstream stream;
     (void)argc, (void)argv;
-    const CUdeviceptr block = a_block_of_the_other(first);
-    OK(cu.cuStreamCreate(&captured_stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
-    OK(cu.cuCtxSetCurrent(other));
-    standin->at_synchronize = begin_capture;
-    OK(cu.cuMemFree(block));
-    CHECK(synchronisations == 1);
-    OK(cu.cuStreamEndCapture(captured_stream, &graph));
-    CHECK(allocate(4 * MIB) != block);
-    OK(cu.cuMemFree(allocate(KIB))); /* waits for both */
-    CHECK(synchronisations == 3 && allocate(4 * MIB) == block);
+    shared = client_start();
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    block_of_ended = allocate(4 * MIB);
+    a_pending_block(stream);
+    standin->before_end = begin_late_free;
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    standin->before_end = NULL;
+    OK(cu.cuDevicePrimaryCtxRetain(&shared, 0));
+    OK(cu.cuCtxSetCurrent(shared));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const CUdeviceptr pending = a_pending_block(stream);
+    __atomic_store_n(&may_go_on, true, __ATOMIC_RELEASE);
+    pthread_join(late, NULL);
+    CHECK(allocate(100 * KIB) != pending);
+    OK(cu.cuMemFree(allocate(KIB)));
+    CHECK(allocate(100 * KIB) == pending);
 }
 
 /* ---- fuzzing ---------------------------------------------------------------------------------- */
@@ -248,10 +213,9 @@ static void fuzz(int argc, char **argv) {
 }
 
 /* While the driver makes a pool's anchor, a call that is slow at times, other threads use the pool. */
-static CUcontext anchored;
 static bool was_used;
 static void *uses_the_pool(void *unused) {
-    OK(cu.cuCtxSetCurrent(anchored));
+    OK(cu.cuCtxSetCurrent(shared));
     for (int i = 0; i < 3; i++) OK(cu.cuMemFree(allocate(KIB)));
     return unused;
 }
@@ -267,44 +231,13 @@ static void at_anchor(unsigned long long bytes) {
 }
 static void anchoring(int argc, char **argv) {
     (void)argc, (void)argv;
-    anchored = client_start();
+    shared = client_start();
     standin->at_allocate = at_anchor;
     OK(cu.cuMemFree(allocate(KIB)));
     CHECK(was_used);
     standin->at_allocate = NULL;
     settle();
     CHECK(driver_has() == 0);
-}
-
-/* drawing FILE: the picture of a pool goes to a pipe, which nobody reads at first. Other threads use their pools meanwhile. */
-static bool has_ended;
-static void note_end(void) { __atomic_store_n(&has_ended, true, __ATOMIC_RELEASE); }
-static void *ends_a_context(void *context) {
-    OK(cu.cuCtxDestroy((CUcontext)context));
-    return NULL;
-}
-static void drawing(int argc, char **argv) {
-    CUcontext first = client_start(), second;
-    pthread_t other;
-    char text[4096];
-    CHECK(argc == 1 && mkfifo(argv[0], 0600) == 0);
-    allocate(KIB);
-    OK(cu.create(&second, 0, 0));
-    allocate(KIB);
-    OK(cu.cuCtxSetCurrent(first));
-    standin->at_end = note_end;
-    CHECK(pthread_create(&other, NULL, ends_a_context, second) == 0);
-    while (!__atomic_load_n(&has_ended, __ATOMIC_ACQUIRE)) usleep(100);
-    usleep(100000);
-    alarm(20);
-    for (int i = 0; i < 100; i++) OK(cu.cuMemFree(allocate(3 * MIB)));
-    alarm(0);
-    FILE *const file = fopen(argv[0], "r");
-    CHECK(file && fread(text, 1, 5, file) == 5 && memcmp(text, "<svg ", 5) == 0);
-    while (fread(text, 1, sizeof text, file) != 0) continue;
-    fclose(file);
-    pthread_join(other, NULL);
-    CHECK(unlink(argv[0]) == 0); /* the picture of the first context is a file */
 }
 
 /* Threads that allocate and free blocks of their own. */
@@ -343,12 +276,9 @@ static void threads(int argc, char **argv) {
 const struct scenario client_pool_contexts_scenarios[] = {
     {"pool-anchoring", anchoring},
     {"pool-ending", ending},
+    {"pool-late-free", late_free},
     {"pool-contexts", contexts},
     {"pool-fuzz", fuzz},
     {"pool-threads", threads},
-    {"pool-devices", devices},
-    {"pool-drawing", drawing},
-    {"pool-devices-ending", devices_ending},
-    {"pool-devices-captured", devices_captured},
     {NULL, NULL},
 };

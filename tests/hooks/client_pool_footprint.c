@@ -49,4 +49,23 @@ static void footprint(int argc, char **argv) {
     host_log_end(&log);
 }
 
-const struct scenario client_pool_footprint_scenarios[] = {{"pool-footprint", footprint}, {NULL, NULL}};
+/* same PERCENT: the pool takes at most PERCENT of what is live, if all blocks have one length. */
+static void same(int argc, char **argv) {
+    static const size_t kib[] = {2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 24 * KIB, 32 * KIB, 40 * KIB, 63 * KIB};
+    CHECK(argc == 1);
+    client_start();
+    OK(cu.cuMemFree(allocate(1))); /* makes the anchor, and a slab */
+    for (size_t i = 0; i < sizeof kib / sizeof *kib; i++) {
+        enum { BLOCKS = 12 };
+        CUdeviceptr p[BLOCKS];
+        settle();
+        const unsigned long long before = standin->free_bytes;
+        for (int k = 0; k < BLOCKS; k++) p[k] = allocate(kib[i] * KIB);
+        const unsigned long long percent = 100 * (before - standin->free_bytes) / (BLOCKS * kib[i] * KIB);
+        printf("%zu KiB: %llu\n", kib[i], percent);
+        CHECK(percent <= strtoull(argv[0], NULL, 10));
+        for (int k = 0; k < BLOCKS; k++) OK(cu.cuMemFree(p[k]));
+    }
+}
+
+const struct scenario client_pool_footprint_scenarios[] = {{"pool-footprint", footprint}, {"pool-same", same}, {NULL, NULL}};

@@ -41,7 +41,7 @@ ordered() {
 first_failing_of_pool() {
     local mode of
     for of in check_tables check_rounds; do BOUNDED_CLOCK=100 bounded "$work/out" "$work/$of" || { echo "$of"; return; }; done
-    for of in pairs order many wrong captured pressure scarce questions contexts devices devices-ending devices-captured anchoring; do
+    for of in pairs order many wrong captured pressure scarce questions contexts devices devices-ending devices-captured devices-released anchoring; do
         for mode in keep async; do scenario 0 "MM_POOL=$mode" "pool-$of" || { echo "pool-$of, $mode"; return; }; done
     done
     for of in magazines batches; do scenario 0 MM_POOL=async "pool-$of" || { echo "pool-$of"; return; }; done

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/host/pool/magazines.h"
+#include "runtime/host/pool/output.h"
 #include "runtime/host/pool/pool.h"
 #include "runtime/host/pool/state.h"
 
@@ -155,14 +156,12 @@ struct mm_pool *mm_pool_ending(CUcontext context) {
 }
 
 void mm_pool_ended(struct mm_pool *p, bool has_ended) {
-    struct mm_pool_picture *picture = NULL;
     if (!p) return;
     pthread_mutex_lock(&mm_pool_lock);
     if (p->endings != 0 && !has_ended) __atomic_store_n(&p->endings, p->endings - 1, __ATOMIC_RELEASE);
     if (p->endings != 0 && has_ended) { /* 0: another call has forgotten it */
         mm_magazines_empty(p);
-        mm_pool_report(p);
-        mm_pool_draw(p, &picture);
+        struct mm_pool_output output = mm_pool_collect(p);
         mm_pool_allocations_forget(p);
         for (uint64_t i = mm_pool_ranges.count; i-- > 0;)
             if (mm_pool_ranges.list[i].pool == p) mm_pool_ranges_remove(&mm_pool_ranges, &mm_pool_ranges.list[i]);
@@ -171,7 +170,7 @@ void mm_pool_ended(struct mm_pool *p, bool has_ended) {
         __atomic_store_n(&p->context, NULL, __ATOMIC_RELAXED);
         memset((char *)p + offsetof(struct mm_pool, context), 0, sizeof *p - offsetof(struct mm_pool, context));
         pthread_cond_broadcast(left()); /* to another call that may end the context */
+        mm_pool_write(&output);
     }
     pthread_mutex_unlock(&mm_pool_lock);
-    mm_pool_write(picture);
 }

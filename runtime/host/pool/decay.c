@@ -7,8 +7,10 @@
 
 #include "runtime/host/clock.h"
 #include "runtime/host/grower.h"
+#include "runtime/host/pool/output.h"
 #include "runtime/host/pool/pool.h"
 #include "runtime/host/pool/state.h"
+#include "runtime/host/say.h"
 #include "runtime/host/thread.h"
 
 static pthread_t thread;
@@ -61,18 +63,27 @@ static void *work(void *unused) {
     return NULL;
 }
 
+/* Writes the output of all pools, after that of other threads. */
+static void write_output(void) {
+    bool is_my_turn = mm_pool_await_writers();
+    for (struct mm_pool *p = mm_pools; p && is_my_turn; p = p->next) { /* entries stay in the list */
+        if (!p->context) continue;
+        struct mm_pool_output output = mm_pool_collect(p);
+        mm_pool_write(&output);
+        is_my_turn = mm_pool_await_writers();
+    }
+    if (!is_my_turn) mm_host_say("pools: the process ends before all statistics and pictures are written: a file took more than %u ms", MM_HOST_STOP_MS);
+}
+
 /* Runs before the driver is torn down: the thread must not be in the driver then. */
 static void at_process_exit(void) {
     struct timespec t;
-    struct mm_pool_picture *pictures = NULL, **end = &pictures;
     if (mm_pool_mode() == MM_POOL_OFF) return; /* the child of a fork has no such thread */
     pthread_mutex_lock(&mm_pool_lock);
     must_stop = true;
-    for (struct mm_pool *p = mm_pools; p; p = p->next)
-        if (p->context) mm_pool_report(p), end = mm_pool_draw(p, end);
     pthread_cond_signal(&wake);
+    write_output();
     pthread_mutex_unlock(&mm_pool_lock);
-    mm_pool_write(pictures);
     clock_gettime(CLOCK_REALTIME, &t);
     t.tv_sec += MM_HOST_STOP_MS / 1000;
     if (is_running) pthread_timedjoin_np(thread, NULL, &t);

@@ -90,21 +90,32 @@ static void queue(const struct mm_driver *d, struct mm_allocation *a) {
 
 bool mm_pool_try_wait(const struct mm_driver *d, struct mm_pool *of, CUresult *r) {
     const bool is_alone = mm_pool_is_on_one_device();
+    bool is_for_all = true;
     *r = CUDA_SUCCESS;
     for (struct mm_pool *p = is_alone ? of : mm_pools; p && *r == CUDA_SUCCESS; p = is_alone ? NULL : p->next) { /* entries stay in the list */
-        if (!p->context || (p->endings != 0 && p != of)) continue;
+        if (!p->context) continue;
+        if (p->endings != 0 && p != of) { /* it may be gone, or live on */
+            is_for_all = false;
+            continue;
+        }
         if (mm_pool_capture_count != 0) return false; /* it began while the lock was open */
         mm_pool_enter(p);
         *r = mm_rounds_wait(d, &p->rounds, p->context, MM_POOL_ROUND_LOOKS);
         mm_pool_leave(p);
     }
-    return true;
+    return is_for_all || *r != CUDA_SUCCESS;
+}
+
+/* The allocation of a free that waits. NULL: it went with its context; another one may be there, and its pool may be another context's. */
+static struct mm_allocation *ending_at(CUdeviceptr address) {
+    struct mm_allocation *const a = mm_pool_allocation_at(address);
+    return a && __atomic_load_n(&a->state, __ATOMIC_RELAXED) == MM_ALLOCATION_ENDING ? a : NULL;
 }
 
 /* The wait of a free of keep is over: its allocation, which is ENDING, is free in the books; or, after an error, the program's. The caller holds the lock. */
 static void end_after(CUresult r, CUdeviceptr address) {
-    struct mm_allocation *const a = mm_pool_allocation_at(address);
-    if (!a || __atomic_load_n(&a->state, __ATOMIC_RELAXED) != MM_ALLOCATION_ENDING) return; /* it went with its context; another one may be there */
+    struct mm_allocation *const a = ending_at(address);
+    if (!a) return;
     if (r == CUDA_SUCCESS) mm_pool_release(a);
     else mm_pool_count_live(a->pool, a->asked_bytes), mm_allocation_becomes(a, MM_ALLOCATION_LIVE);
 }
@@ -135,12 +146,13 @@ static CUresult end_by_wait(const struct mm_driver *d, struct mm_pool *p, CUdevi
         pthread_mutex_unlock(&mm_pool_lock);
         r = d->cuMemFree(anchor);
         pthread_mutex_lock(&mm_pool_lock);
+        has_waited = r != CUDA_SUCCESS || mm_pool_is_on_one_device(); /* it waits for one context at most */
     } else {
         has_waited = mm_pool_try_wait(d, p, &r);
     }
-    struct mm_allocation *a = mm_pool_allocation_at(address);
-    if (!has_waited && a) queue(d, a);
-    if (has_waited) {
+    struct mm_allocation *a = ending_at(address);
+    if (a && !has_waited) queue(d, a);
+    if (a && has_waited) {
         while (r == CUDA_SUCCESS && p->pending.first < before) mm_pool_retire_first(p);
         if (r == CUDA_SUCCESS && anchor == 0 && !frees_do_not_wait(d) && (a = mm_pool_allocation_at(address)) != NULL) mm_magazine_prepare(a);
         end_after(r, address);

@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/host/env.h"
-#include "runtime/host/inspect.h"
-#include "runtime/host/pool/state.h"
+#include "runtime/host/pool/output.h"
 #include "runtime/host/say.h"
 #include "runtime/host/svg.h"
 
@@ -133,31 +132,18 @@ static void write_map(const struct map *map, const struct mm_pool *p, FILE *out)
     fputs("</svg>\n", out);
 }
 
-struct mm_pool_picture **mm_pool_draw(struct mm_pool *p, struct mm_pool_picture **end) {
+void mm_pool_draw(struct mm_pool *p, struct mm_pool_output *o) {
     struct map map = {NULL, 0, 0, {0}, {0}};
-    *end = NULL;
-    if (!mm_host_env_get()->heap_map || p->slabs + p->wholes == 0) return end;
-    struct mm_pool_picture *const picture = (struct mm_pool_picture *)calloc(1, sizeof *picture);
+    if (!mm_host_env_get()->heap_map || p->slabs + p->wholes == 0) return;
     map.rows = (struct row *)calloc(MM_POOL_MAP_ROWS, sizeof *map.rows);
-    FILE *const out = picture && map.rows ? open_memstream(&picture->text, &picture->bytes) : NULL;
+    FILE *const out = map.rows ? open_memstream(&o->picture, &o->picture_bytes) : NULL;
     if (out) {
         add_ranges(&map, p, true);
         mm_fit_walk(p->fit, see_block, &map);
         add_ranges(&map, p, false);
         write_map(&map, p, out);
-        picture->device = p->device;
-        if (fclose(out) == 0) *end = picture;
     }
+    o->lacks_memory = !out || fclose(out) != 0;
+    if (o->lacks_memory) free(o->picture), o->picture = NULL;
     free(map.rows);
-    if (*end) return &picture->next;
-    if (picture) free(picture->text), free(picture);
-    return end;
-}
-
-void mm_pool_write(struct mm_pool_picture *first) {
-    for (struct mm_pool_picture *picture = first, *next; picture; picture = next) {
-        next = picture->next;
-        mm_inspect_picture(picture->device, "pool", 0, picture->text, picture->bytes);
-        free(picture->text), free(picture);
-    }
 }

@@ -120,9 +120,10 @@ static CUresult range_from_driver(const struct mm_driver *d, uint64_t slab_bytes
 }
 
 /* Bytes of the pool's next slab, for a request that lacks memory: a part of what its slabs have, so that their number grows slowly, and more than one such
- * request, so that memory of different lengths shares a slab. */
+ * request, so that memory of different lengths shares a slab; with the first grain, and no more of them than a slab can have. */
 static uint64_t next_slab(const struct mm_pool *p, uint64_t rounded) {
-    const uint64_t part = p->slab_bytes / MM_POOL_SLAB_PART, requests = rounded * MM_POOL_SLAB_REQUESTS;
+    const uint64_t most = (MM_POOL_SLAB_BYTES_MAX - GRAIN_BYTES) / rounded, count = most > MM_POOL_SLAB_REQUESTS ? MM_POOL_SLAB_REQUESTS : most != 0 ? most : 1;
+    const uint64_t part = p->slab_bytes / MM_POOL_SLAB_PART, requests = rounded * count + GRAIN_BYTES;
     const uint64_t bytes = round_up(part > requests ? part : requests, MM_POOL_RANGE_BYTES);
     return bytes > MM_POOL_SLAB_BYTES_MAX ? MM_POOL_SLAB_BYTES_MAX : bytes;
 }

@@ -17,11 +17,12 @@
  *   I3  Memory becomes free in the books only when all work that was submitted to its context before the program's free is done: keep waited for the
  *       context; async's epoch has ended; or the driver's own cuMemFree waited.
  *       Pools on several devices: it waited for all of their contexts, since copies between devices are work of one context that uses memory of another.
- *       Then no event ends a pending free; and a pool is visited for as long as any of these waits lasts, so that its context does not end meanwhile.
+ *       Then no event ends a pending free; and a pool is visited for as long as any of these waits lasts, so that its context does not end meanwhile A context
+ *       that may be about to end is not waited for; since it may live on, such a free stays pending.
  *   I4  While a stream of the process captures, the pool hands out nothing, and a free does what the driver would do: nothing of the pool gets into a graph.
  *       A capture that begins while the lock is open is not broken: pending frees are waited for by events, and let_waits_begin (captures.c) lets a free of
- *       keep come to the driver first. A free that has waited for one of several contexts then stays pending. Threads without the lock and a beginning
- *       capture see each other by mm_pool_come (state.h).
+ *       keep come to the driver first. A free that has waited for one of several contexts then stays pending; so does a free in a capture, with several
+ *       devices, since the driver's free waits for one context. Threads without the lock and a beginning capture see each other by mm_pool_come (state.h).
  *   I5  No allocation begins where a slab does, so no free that passes mm can end a slab.
  *   I6  A free needs no host memory: an allocation is handed out only when there is room for its free.
  *

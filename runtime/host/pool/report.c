@@ -7,17 +7,11 @@
 
 #include "runtime/host/inspect.h"
 #include "runtime/host/pool/magazines.h"
+#include "runtime/host/pool/output.h"
 #include "runtime/host/pool/pool.h"
-#include "runtime/host/pool/state.h"
 #include "runtime/host/say.h"
 #include "runtime/host/stats.h"
 
-struct numbers {
-    CUdevice device;
-    enum mm_stats_form form;
-    uint64_t hits, misses, live, live_bytes, most_live_bytes, used_bytes, idle_bytes, taken_bytes, most_taken_bytes, given_back_bytes, largest_free_bytes;
-    unsigned internal, external; /* in millionths, so that no locale's decimal point is printed; UNKNOWN */
-};
 #define UNKNOWN 1000001u
 
 /* The part of `whole` that `part` leaves, in millionths. */
@@ -32,7 +26,7 @@ static void write_share(unsigned millionths, const char *unknown, FILE *out) {
     else fprintf(out, "%u.%06u", millionths / 1000000, millionths % 1000000);
 }
 
-static void write_text(const struct numbers *n, FILE *out) {
+static void write_text(const struct mm_pool_numbers *n, FILE *out) {
     fprintf(out, "mm: pool on device %d: %" PRIu64 " of %" PRIu64 " requests without the driver; %" PRIu64 " live with %s", n->device, n->hits,
             n->hits + n->misses, n->live, mm_host_size(n->live_bytes).text);
     fprintf(out, " (at most %s)", mm_host_size(n->most_live_bytes).text);
@@ -45,7 +39,7 @@ static void write_text(const struct numbers *n, FILE *out) {
 }
 
 static void write_numbers(void *numbers, bool is_first, FILE *out) {
-    const struct numbers *n = (const struct numbers *)numbers;
+    const struct mm_pool_numbers *n = (const struct mm_pool_numbers *)numbers;
     const struct {
         const char *name;
         uint64_t value;
@@ -79,21 +73,24 @@ static void write_numbers(void *numbers, bool is_first, FILE *out) {
     fprintf(out, "%ld,%d,pool,external_fragmentation,", (long)getpid(), n->device), write_share(n->external, "", out), fputc('\n', out);
 }
 
-void mm_pool_report(struct mm_pool *p) {
-    const struct mm_host_env *env = mm_host_env_get();
-    struct numbers n = {.device = p->device, .form = env->stats, .hits = p->hits, .misses = p->misses};
-    if (env->stats == MM_STATS_NONE || n.hits + n.misses == 0) return;
+void mm_pool_write_numbers(struct mm_pool_numbers *n) { mm_inspect_statistics(n->device, write_numbers, n); }
+
+bool mm_pool_try_count(struct mm_pool *p, struct mm_pool_numbers *to) {
+    struct mm_pool_numbers n = {.device = p->device, .form = mm_host_env_get()->stats, .hits = p->hits, .misses = p->misses};
+    if (n.form == MM_STATS_NONE || n.hits + n.misses == 0) return false;
     const uint64_t free_bytes = mm_fit_free_bytes(p->fit);
     n.idle_bytes = mm_pool_idle_of(p), n.taken_bytes = p->slab_bytes + p->whole_bytes, n.used_bytes = less(n.taken_bytes, n.idle_bytes);
     n.live = less(p->allocations, p->pending.end - p->pending.first + mm_magazines_sum(p).blocks), n.live_bytes = p->live_bytes,
     n.most_live_bytes = p->most_live_bytes;
     n.most_taken_bytes = p->most_taken_bytes, n.given_back_bytes = p->given_back_bytes, n.largest_free_bytes = mm_fit_largest(p->fit);
     n.internal = rest(n.live_bytes, n.used_bytes), n.external = rest(n.largest_free_bytes, free_bytes);
-    mm_inspect_statistics(n.device, write_numbers, &n);
+    *to = n;
+    return true;
 }
 
 __attribute__((visibility("default"))) uint64_t mm_pool_taken_v1(void) {
     uint64_t taken = 0;
+    if (!mm_pool_is_on()) return 0; /* the child of a fork has no pool, but the lock */
     pthread_mutex_lock(&mm_pool_lock);
     for (const struct mm_pool *p = mm_pools; p; p = p->next) taken += p->slab_bytes + p->whole_bytes;
     pthread_mutex_unlock(&mm_pool_lock);

@@ -77,8 +77,8 @@ CUresult mm_pool_close_epoch(const struct mm_driver *d, struct mm_pool *p);
 bool mm_pool_is_on_one_device(void);
 /* Ends pending frees whose epoch has ended, as far as is known. With several devices: none, only a wait for all contexts does. */
 void mm_pool_retire_ended(struct mm_pool *p);
-/* Waits for the work that may use memory of the pool, which the caller visits. Returns false if a stream captures, which a wait would break; else *r is the
- * driver's answer. The lock is open while it waits. */
+/* Waits for the work that may use memory of the pool, which the caller visits. Returns false if it could not wait for all of it: a stream captures, which a
+ * wait would break, or the context of another pool may be about to end. Else *r is the driver's answer. The lock is open while it waits. */
 bool mm_pool_try_wait(const struct mm_driver *d, struct mm_pool *of, CUresult *r);
 /* Takes a range that is no slab out of the books: from now on it is the driver's alone. */
 void mm_pool_forget_whole(struct mm_pool *p, CUdeviceptr base, uint64_t bytes);
@@ -94,20 +94,6 @@ static inline void mm_pool_come(struct mm_pool *p) { __atomic_fetch_add(&p->visi
 void mm_pool_go(struct mm_pool *p);
 /* Waits until no thread is in between, for the given time at most, with the lock open. */
 void mm_pool_await_visitors(const struct mm_pool *p, const struct timespec *until);
-
-/* The pool ends, or the process does: writes what the pool did (MM_STATS), and draws it (MM_HEAP_MAP). The caller holds the lock. A file system may be slow, so
- * pictures are written without it. */
-void mm_pool_report(struct mm_pool *p);
-struct mm_pool_picture {
-    struct mm_pool_picture *next;
-    CUdevice device;
-    char *text;
-    size_t bytes;
-};
-/* Adds the pool's picture, if there is one, at *end of a list, and returns where the next one goes. */
-struct mm_pool_picture **mm_pool_draw(struct mm_pool *p, struct mm_pool_picture **end);
-/* Writes pictures, and drops them. */
-void mm_pool_write(struct mm_pool_picture *first);
 
 /* The first pool is made: from now on a thread gives back memory, and the end of the process is seen. The caller holds the lock. */
 void mm_pool_begin(const struct mm_driver *d);
