@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "interpose/preload/attach_shared.h"
 #include "interpose/preload/contexts.h"
 #include "interpose/preload/link.h"
 #include "interpose/preload/resolve.h"
+#include "runtime/host/clock.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
 #include "runtime/host/heap.h"
@@ -39,10 +39,8 @@ void mm_attach_look_back(struct mm_host_heap *heap, bool is_certain) {
 
 /* Runs before the driver is torn down: our threads must not be in the driver then. */
 static void at_process_exit(void) {
-    struct timespec t;
     if (mm_forked) return;
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_sec += 1;
+    const struct timespec t = mm_host_in_ms(CLOCK_REALTIME, 1000);
     if (pthread_mutex_timedlock(&mm_contexts_lock, &t) != 0) return; /* the lock's holder called exit, or never returns */
     for (struct context *c = mm_contexts; c; c = c->next)
         for (unsigned i = 0; i < c->heap_count; i++) {
@@ -262,8 +260,7 @@ static bool try_publish(const struct mm_driver *d, CUcontext handle, const struc
     struct mm_host_heap *heap = c ? heap_of(c, v->sibling) : NULL;
     if (c && !heap) heap = make_heap(d, c, handle, v->sibling);
     if (!heap) {
-        error->call = "malloc";
-        error->code = CUDA_ERROR_OUT_OF_MEMORY;
+        mm_driver_lacks_memory(error);
         return false;
     }
     if (mm_host_heap_is_absent(heap)) return true;

@@ -13,10 +13,10 @@ static inline uint64_t mm_host_now_us(void) {
     return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000;
 }
 
-/* The time, of CLOCK_MONOTONIC, in so many milliseconds. */
-static inline struct timespec mm_host_in_ms(unsigned ms) {
+/* The time of a clock in so many milliseconds. */
+static inline struct timespec mm_host_in_ms(clockid_t clock, unsigned ms) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     t.tv_sec += ms / 1000, t.tv_nsec += (long)(ms % 1000) * 1000000;
     if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
     return t;

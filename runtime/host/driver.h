@@ -65,6 +65,8 @@ static inline bool mm_driver_succeeded(struct mm_driver_error *error, const char
     error->code = code;
     return false;
 }
+/* The host has no memory: records that. */
+static inline void mm_driver_lacks_memory(struct mm_driver_error *error) { mm_driver_succeeded(error, "malloc", CUDA_ERROR_OUT_OF_MEMORY); }
 
 /* Makes a context current for the calling thread, with a relaxed capture mode, until mm_driver_leave restores both. */
 struct mm_driver_visit {

@@ -23,7 +23,7 @@ static bool try_guard(const struct mm_driver *d, struct mm_host_heap *h, struct 
 /* Allocates an image of the heap, which try_write frees. NULL: the host has no memory. */
 static struct mm_heap *try_image(const struct mm_host_heap *h, struct mm_driver_error *error) {
     struct mm_heap *image = (struct mm_heap *)malloc(h->layout.image_bytes);
-    if (!image) error->call = "malloc", error->code = CUDA_ERROR_OUT_OF_MEMORY;
+    if (!image) mm_driver_lacks_memory(error);
     return image;
 }
 

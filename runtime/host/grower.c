@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "runtime/host/clock.h"
 #include "runtime/host/env.h"
@@ -203,14 +202,10 @@ int mm_grower_start(const struct mm_driver *d, struct mm_host_heap *h) {
 }
 
 bool mm_grower_try_stop(struct mm_host_heap *h) {
-    struct timespec t;
     if (!h->grower.is_running) return true;
     __atomic_store_n(&h->grower.is_closed, 1, __ATOMIC_RELEASE);
     wake_all();
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_nsec += MM_HOST_STOP_MS % 1000 * 1000000l;
-    t.tv_sec += MM_HOST_STOP_MS / 1000 + t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
+    const struct timespec t = mm_host_in_ms(CLOCK_REALTIME, MM_HOST_STOP_MS);
     if (pthread_timedjoin_np(h->grower.thread, NULL, &t) != 0) return false;
     h->grower.is_running = false;
     return true;

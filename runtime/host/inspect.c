@@ -91,12 +91,10 @@ static struct heap_title title_of(const struct mm_host_heap *h) {
     return t;
 }
 
-static void note_no_memory(struct mm_driver_error *error) { error->call = "malloc", error->code = CUDA_ERROR_OUT_OF_MEMORY; }
-
 /* The stream has the contents of a file: ends it. Drops them if they are not complete. stream: NULL: none. */
 static void end_text(struct mm_host_text *t, FILE *stream, bool is_complete, struct mm_driver_error *error) {
     const bool has_memory = !stream || fclose(stream) == 0;
-    if (!has_memory) note_no_memory(error);
+    if (!has_memory) mm_driver_lacks_memory(error);
     if (!has_memory || !is_complete) drop_text(t);
 }
 
@@ -109,7 +107,7 @@ static void take_events(const struct mm_driver *d, struct mm_host_heap *h, struc
     struct mm_trace_out out = {.title = title.text};
     if (env->trace) out.trace = open_memstream(&seen->trace.text, &seen->trace.bytes);
     if (env->profile) out.profile = open_memstream(&seen->profile.text, &seen->profile.bytes);
-    if ((env->trace && !out.trace) || (env->profile && !out.profile)) note_no_memory(error);
+    if ((env->trace && !out.trace) || (env->profile && !out.profile)) mm_driver_lacks_memory(error);
     if (out.trace || out.profile) mm_trace_take(d, h, &out, error);
     end_text(&seen->trace, out.trace, out.has_trace, error);
     end_text(&seen->profile, out.profile, out.has_profile, error);

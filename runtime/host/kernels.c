@@ -72,8 +72,7 @@ struct mm_host_kernels *mm_kernels_create(const struct mm_driver *d, CUcontext c
     void *grids = mmap(NULL, GRIDS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const char **names = (const char **)calloc(MM_HOST_LAUNCHES, sizeof *names);
     struct probe *probes = (struct probe *)calloc(MM_HOST_LAUNCHES, sizeof *probes);
-    error->call = "malloc";
-    error->code = CUDA_ERROR_OUT_OF_MEMORY;
+    mm_driver_lacks_memory(error); /* unless the driver has another reason */
     if (k && names && probes && grids != MAP_FAILED &&
         MM_DRIVER_TRY(d, error, cuMemHostRegister, grids, GRIDS_BYTES, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE)) {
         if (MM_DRIVER_TRY(d, error, cuMemHostGetDevicePointer, &k->grids_on_device, grids, 0) &&

@@ -126,8 +126,7 @@ bool mm_leaks_try_find(const struct mm_driver *d, const struct mm_host_heap *h, 
     struct search x = {d, h, s, leaks, 0, NULL, NULL};
     const size_t eras_bytes = (s->segment_count ? s->segment_count : 1) * sizeof *x.eras;
     memset(leaks, 0, sizeof *leaks);
-    error->call = "malloc";
-    error->code = CUDA_ERROR_OUT_OF_MEMORY;
+    mm_driver_lacks_memory(error); /* unless the driver has another reason */
     x.eras = (struct mm_eras *)malloc(eras_bytes);
     x.copy = (char *)mmap(NULL, s->ref.user_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     bool done = x.eras && x.copy != MAP_FAILED && mm_copy_try_from_device(d, x.eras, h->guard + offsetof(struct mm_guard, eras), eras_bytes, error);

@@ -61,7 +61,6 @@ void mm_trace_take(const struct mm_driver *d, const struct mm_host_heap *h, stru
         out->has_trace = out->trace && mm_trace_try_write(events, count, head.count - count, out->trace, &out->sum);
         out->has_profile = out->profile && try_profile(h, events, count, head.count - count, out);
     }
-    if ((done || !events) && (out->has_trace != (out->trace != NULL) || out->has_profile != (out->profile != NULL)))
-        error->call = "malloc", error->code = CUDA_ERROR_OUT_OF_MEMORY;
+    if ((done || !events) && (out->has_trace != (out->trace != NULL) || out->has_profile != (out->profile != NULL))) mm_driver_lacks_memory(error);
     free(events);
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The array queue (S): a ring of slots in the table. Each queue has MM_ARRAY_FIRST slots at first. A segment's share of the table, a row, has as many slots of
- * each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows as the chunks that
- * were cut for it can need.
+ * each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows as the chunks that were cut for it
+ * can need.
  *
  * Representation. shape: {rows : 32 | shift : 32}. Position p is slot (p + shift) modulo the slots of `rows` rows. chunks: how often one was cut for the
- *   queue, so no fewer than have an entry, and in the end all rows are used; of the queue of free chunks: all. (For some
- *   commits chunks that lost the class were taken off. Churn took 7.1 ms then, 3.5 before: H100, 2026-11-28.)
+ *   queue, so no fewer than have an entry; of the queue of free chunks: all. In the end a queue uses all rows: to take off what lost its class costs more.
  * Rows. The k-th segment that enters the list for the first time brings row k, which is mapped, since as many segments are. The warp that lets the list grow
  *   clears the row before the segment counts (fresh.h), and a queue uses only rows of segments that count.
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
  *   they are in one lap of the array; those of the next lap get other slots.
- * Linearisation point of a change: the compare-and-swap of shape, so that of callers that saw the same array one changes it. If
- *   another one saw more rows, the array gets them at the next cut; what finds no slot until then is found by sweeps.
+ * Linearisation point of a change: the compare-and-swap of shape, so that of callers that saw the same array one changes it. If another one saw
+ *   more rows, the array gets them at the next cut; what finds no slot until then is found by sweeps.
  * Stale. A thread whose position the change moved comes to another slot than the one that put or takes there. A putter leaves its entry behind front, or in a
  *   slot that front reaches in the next lap; it is found then. A taker finds nothing, waits MM_OURO_LOOKS looks, and gives its right back; or finds nothing up
  *   to back, and drops the right, until a taker begins the next lap. There are as many such positions as entries, at each doubling.

@@ -14,7 +14,7 @@ static unsigned listed, room;
 /* A free of keep may have found that no stream captures, and be about to wait for its context, which would break the capture. The driver looks for captures
  * when such a call begins, so that a wait for kernels need not be over. The caller holds the lock. */
 static void let_waits_begin(void) {
-    const struct timespec until = mm_host_in_ms(MM_POOL_CAPTURE_MS);
+    const struct timespec until = mm_host_in_ms(CLOCK_MONOTONIC, MM_POOL_CAPTURE_MS);
     for (const struct mm_pool *p = mm_pools; p; p = p->next) mm_pool_await_visitors(p, &until);
 }
 

@@ -20,7 +20,7 @@ static const struct mm_driver *driver;
 
 /* Waits, with the lock open, until `ms` milliseconds have passed, the thread must stop, or, if it may be hurried, memory is wanted. 0: no limit. */
 static void doze(unsigned ms, bool may_hurry) {
-    const struct timespec t = mm_host_in_ms(ms);
+    const struct timespec t = mm_host_in_ms(CLOCK_MONOTONIC, ms);
     int r = 0;
     while (!must_stop && !(may_hurry && is_wanted) && r == 0)
         r = ms == 0 ? pthread_cond_wait(&wake, &mm_pool_lock) : pthread_cond_timedwait(&wake, &mm_pool_lock, &t);
@@ -77,15 +77,13 @@ static void write_output(void) {
 
 /* Runs before the driver is torn down: the thread must not be in the driver then. */
 static void at_process_exit(void) {
-    struct timespec t;
     if (mm_pool_mode() == MM_POOL_OFF) return; /* the child of a fork has no such thread */
     pthread_mutex_lock(&mm_pool_lock);
     must_stop = true;
     pthread_cond_signal(&wake);
     write_output();
     pthread_mutex_unlock(&mm_pool_lock);
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_sec += MM_HOST_STOP_MS / 1000;
+    const struct timespec t = mm_host_in_ms(CLOCK_REALTIME, MM_HOST_STOP_MS);
     if (is_running) pthread_timedjoin_np(thread, NULL, &t);
 }
 

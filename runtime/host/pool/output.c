@@ -3,9 +3,9 @@
 #include "runtime/host/pool/output.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "mmconfig.h"
+#include "runtime/host/clock.h"
 #include "runtime/host/inspect.h"
 #include "runtime/host/say.h"
 
@@ -41,9 +41,7 @@ void mm_pool_write(struct mm_pool_output *o) {
 }
 
 bool mm_pool_await_writers(void) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += MM_HOST_STOP_MS / 1000;
+    const struct timespec until = mm_host_in_ms(CLOCK_REALTIME, MM_HOST_STOP_MS);
     while (writers != 0 && pthread_cond_timedwait(&written, &mm_pool_lock, &until) == 0) continue;
     return writers == 0;
 }

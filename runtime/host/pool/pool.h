@@ -17,8 +17,8 @@
  *   I3  Memory becomes free in the books only when all work that was submitted to its context before the program's free is done: keep waited for the
  *       context; async's epoch has ended; or the driver's own cuMemFree waited.
  *       Pools on several devices: it waited for all of their contexts, since copies between devices are work of one context that uses memory of another.
- *       Then no event ends a pending free; and a pool is visited for as long as any of these waits lasts, so that its context does not end meanwhile A context
- *       that may be about to end is not waited for; since it may live on, such a free stays pending.
+ *       Then no event ends a pending free; and a pool is visited for as long as any of these waits lasts, so that its context does not end meanwhile.
+ *       A context that may be about to end is not waited for; since it may live on, such a free stays pending.
  *   I4  While a stream of the process captures, the pool hands out nothing, and a free does what the driver would do: nothing of the pool gets into a graph.
  *       A capture that begins while the lock is open is not broken: pending frees are waited for by events, and let_waits_begin (captures.c) lets a free of
  *       keep come to the driver first. A free that has waited for one of several contexts then stays pending; so does a free in a capture, with several
@@ -29,9 +29,8 @@
  * Events. One for each free would be a fifth of the time of a pair. So an epoch of frees is closed (fences.h) late: by a free after which MM_POOL_BATCH frees,
  * or MM_POOL_BATCH_BYTES, have no event; by a request for which the pool has no memory; by one whose magazine waits for it; or by the thread that gives memory
  * back. I3 holds whenever that is, since a later event covers all that an earlier one would. Before a request asks the driver, it closes the epoch and waits
- * for up to MM_POOL_WAIT_US, so the pool does not grow for want of an event. After some such waits it does, the later
- * the larger it is. A free range of just the length is handed out without a look at events. No epoch is closed while a stream captures, or in a context that is
- * about to end.
+ * for up to MM_POOL_WAIT_US, so the pool does not grow for want of an event. After some such waits it does, the later the larger it is.
+ * A free range of just the length is handed out without a look at events. No epoch is closed while a stream captures, or in a context that is about to end.
  *
  * Linearisation points. All under one lock, but for magazines: an allocation begins when it enters the table. Its free takes effect when its state changes.
  *
