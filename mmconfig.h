@@ -206,11 +206,12 @@
 #define MM_LISTED_AT_ONCE 4
 
 /* Random walk (runtime/random_walk). Log2 of the bytes of a unit: 256, the paper's pages. The most units of an allocation; larger ones are runs (the paper's
- * limit). Draws in vain after which the list of segments grows: draws that see words, and those that see one unit. Words beyond its own length that a search
- * for several units looks at. */
+ * limit). Draws in vain after which the list of segments grows: draws that see words, and those that see one unit; and after which a sweep begins, if it cannot
+ * grow. With 16, a million of 8 KiB took 56 ms instead of 1 in the last part of a heap. Words beyond its own length that a search for several units looks at. */
 #define MM_WALK_UNIT_SHIFT 8
 #define MM_WALK_UNITS_MAX 1024u
 #define MM_WALK_PROBES 16
+#define MM_WALK_FULL_PROBES 48
 #define MM_WALK_UNIT_PROBES 64
 #define MM_WALK_WINDOW 32
 

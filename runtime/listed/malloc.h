@@ -5,13 +5,13 @@
  *   MM_LISTED_UNITS_MAX, mm_listed_units(bytes)   the most units of a request; how many a request has
  *   mm_listed_draw(ref, here, is_drawing, n, count, random)   a bounded search for the lanes that are drawing. All lanes of `here` call. Returns the lane's
  *                                                 address, or 0
- *   mm_listed_patience(n)                         draws in vain for n units before the list grows
+ *   mm_listed_patience(n, is_full)                draws in vain for n units before the list grows; is_full: before a shortage begins, if it cannot grow
  *   mm_listed_find(ref, s, n)                     looks whether segment s has memory for n units. Returns the number of its first unit; or MM_LISTED_NONE, plus
  *                                                 the most consecutive units that are free, or that somebody holds for a moment. A hint
  *   mm_listed_claim(ref, unit, n)                 claims what find found. Returns its address, or 0
  *
- * Termination. After mm_listed_patience draws in vain from a list that did not grow meanwhile the list gets another segment; if there is none, a shortage
- *   (core/shortage.h) follows, and rounds of sweeps.
+ * Termination. After mm_listed_patience draws in vain from a list that did not grow meanwhile the list gets another segment; if there is none, some allocators
+ *   draw more often, since many draws take less than a sweep; then a shortage (core/shortage.h) follows, and rounds of sweeps.
  * Sweeps. A round is a sweep over the whole list, single-flight for all lanes, whatever they want. Its result is a number, `most`: no segment had more
  *   consecutive units that were free, or held for a moment. For lanes that want more the round has found nothing. The others look for themselves in the
  *   segments that had enough when the round saw them, and claim what they find: a visit. A segment without room for n units was seen so by the round or by the
@@ -108,7 +108,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
     const uint64_t bytes = token & ~MM_TOKEN;
     const uint32_t n = mm_listed_units(bytes), here = mm_warp_group(token >> 63), lane = mm_warp_lane(), leader = mm_ctz(here);
     uint32_t random = mm_random() + lane * 0x9e3779b1u, probes = 0, polls = 0, sweeps = 0, unsure = 0, listed = 0;
-    const uint32_t patience = mm_listed_patience(n);
+    uint32_t patience = mm_listed_patience(n, 0);
     int is_span = 0;                               /* the lane takes pages */
     uint64_t address = 0, awaited = 0, before = 0; /* the awaited round of sweeps; mapped segments when the last search for one failed */
     enum mm_listed_stage stage = MM_LISTED_DRAW;
@@ -136,6 +136,8 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
                 if (polls % MM_LISTED_BUSY_LOOKS == 0) stage = MM_LISTED_DRAW, probes = patience - 1;
             } else if (stage == MM_LISTED_GROW && added == MM_LISTED_OWN) {
                 stage = MM_LISTED_DONE, is_span = 1;
+            } else if (stage == MM_LISTED_GROW && patience < mm_listed_patience(n, 1)) {
+                stage = MM_LISTED_DRAW, patience = mm_listed_patience(n, 1);
             } else if (stage == MM_LISTED_GROW) {
                 stage = MM_LISTED_SHORT, before = mapped;
             }

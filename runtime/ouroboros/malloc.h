@@ -22,7 +22,7 @@ MM_FN uint32_t mm_listed_units(uint64_t bytes) {
     const uint32_t above = ((uint32_t)bytes - (bytes != 0)) >> MM_ALIGN_SHIFT;
     return above == 0 ? 1 : 33 - mm_clz_u32(above);
 }
-MM_FN uint32_t mm_listed_patience(uint32_t n) { return (void)n, MM_OURO_PATIENCE; }
+MM_FN uint32_t mm_listed_patience(uint32_t n, int is_full) { return (void)n, (void)is_full, MM_OURO_PATIENCE; }
 
 /* A draw by the present lanes for a page of class q each, which may differ. Returns the caller's address, or 0. */
 MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {

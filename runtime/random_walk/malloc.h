@@ -86,9 +86,11 @@ MM_FN uint64_t mm_listed_draw(const struct mm_heap_ref *ref, uint32_t here, int 
     return is_drawing && unit != MM_WALK_NONE ? mm_unit_address(ref, (uint32_t)unit) : 0;
 }
 
-/* Draws in vain for n units before the list grows. A draw of the face RW sees one unit, others see words: with one bound for both, RW would keep two thirds of
- * its memory free. */
-MM_FN uint32_t mm_listed_patience(uint32_t n) { return MM_WALK_FACE == MM_WALK_RW && n == 1 ? MM_WALK_UNIT_PROBES : MM_WALK_PROBES; }
+/* Draws in vain for n units before the list grows; is_full: and when it cannot. A draw of the face RW sees one unit, others see words: with one bound for both,
+ * RW would keep two thirds of its memory free. */
+MM_FN uint32_t mm_listed_patience(uint32_t n, int is_full) {
+    return MM_WALK_FACE == MM_WALK_RW && n == 1 ? MM_WALK_UNIT_PROBES : is_full ? MM_WALK_FULL_PROBES : MM_WALK_PROBES;
+}
 
 MM_STATIC_ASSERT(MM_WALK_NONE == MM_LISTED_NONE, "mm_listed_find");
 MM_FN uint64_t mm_listed_find(const struct mm_heap_ref *ref, uint32_t s, uint32_t n) { return mm_units_find(ref, s * MM_WALK_WORDS, n, MM_WALK_WORDS); }

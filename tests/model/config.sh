@@ -26,6 +26,7 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_NULL_TRIES\) .*/\1 2/' \
     -e 's/^\(#define MM_WALK_UNIT_SHIFT\) .*/\1 5/' \
     -e 's/^\(#define MM_WALK_PROBES\) .*/\1 2/' \
+    -e 's/^\(#define MM_WALK_FULL_PROBES\) .*/\1 3/' \
     -e 's/^\(#define MM_WALK_UNIT_PROBES\) .*/\1 2/' \
     -e 's/^\(#define MM_WALK_WINDOW\) .*/\1 2/' \
     -e 's/^\(#define MM_RING_UNIT_SHIFT\) .*/\1 6/' \

@@ -138,6 +138,26 @@ START_TEST(most_of_the_heap) {
 }
 END_TEST
 
+/* Of a full heap one object comes back, again and again: most callers find it by draws, few sweep: 5. (With 16 draws 109 did.) */
+START_TEST(draws_in_a_full_heap) {
+    static uint8_t *held[SEGMENTS * MM_WALK_UNITS];
+    const uint64_t bytes = 8192, rounds = 400;
+    uint32_t n = 0;
+    while ((held[n] = take(bytes)) != NULL) n++;
+    unit_eq(n, SEGMENTS * MM_SEGMENT_BYTES / bytes);
+    const uint64_t before = mm_list_state(ref)->round / MM_FLIGHT_WORD_ONE;
+    for (uint64_t i = 0; i < rounds; i++) {
+        const uint32_t k = (uint32_t)(i * 7919 % n);
+        mm_heap_free(ref, held[k]);
+        unit_holds(take(bytes) == held[k], "the one that came back");
+    }
+    const uint64_t swept = (mm_list_state(ref)->round / MM_FLIGHT_WORD_ONE) - before;
+    unit_holds(swept <= rounds / 10, "%llu of %llu callers swept", (unsigned long long)swept, (unsigned long long)rounds);
+    for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[i]);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
 /* Segments without live units serve spans and runs, and come back to units. */
 START_TEST(segments_go_and_come) {
     static uint8_t *held[SEGMENTS * MM_WALK_UNITS];
@@ -195,7 +215,7 @@ int main(void) {
     tcase_add_loop_test(tests, finds_the_first, 0, 8);
     tcase_add_loop_test(tests, two_frees_at_once, 0, 4);
     tcase_add_loop_test(tests, most_of_the_heap, 0, 8);
-    const TTest *const all[] = {at_the_edges, misuses, to_the_last_unit, segments_go_and_come, draws_from_an_old_list};
+    const TTest *const all[] = {at_the_edges, misuses, to_the_last_unit, draws_in_a_full_heap, segments_go_and_come, draws_from_an_old_list};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     listed_tests(tests);
     suite_add_tcase(suite, tests);

@@ -74,7 +74,7 @@ MM_FN struct probes_note probes_take_counted(const struct mm_heap_ref *ref, uint
     const struct probes_note none = {0, 0, 0, 0};
     *PROBES_MINE = none;
     *unit = probes_take_one(ref);
-    PROBES_MINE->is_beyond = PROBES_MINE->steps + PROBES_STEPS > mm_listed_patience(1);
+    PROBES_MINE->is_beyond = PROBES_MINE->steps + PROBES_STEPS > mm_listed_patience(1, 0);
     PROBES_MINE->steps += MM_WALK_FACE <= MM_WALK_BM;
     return *PROBES_MINE;
 }
