@@ -97,6 +97,10 @@ START_TEST(output_at_the_end) {
     r = RUN(SETTINGS(preload_mm, modes[_i], "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing-late", "0.pipe.pool.svg", "unread");
     expect(&r, 0, "", "mm: pools: the process ends before all statistics and pictures are written: a file took more than 1000 ms\n");
     unlink("0.pipe.pool.svg");
+    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off", "MM_HEAP_MAP=%d.pipe.svg"), "./client", "v2-legacy", "pool-drawing", "0.pipe.pool.svg", "<svg ",
+            "stuck");
+    expect(&r, 0, "", "mm: device 0: the pool's statistics and picture are not written (another thread still writes its own)\n");
+    unlink("0.pipe.pool.svg");
     snprintf(both, sizeof both, "LD_PRELOAD=./libscarce.so %s", preload_mm + sizeof "LD_PRELOAD");
     r = RUN(SETTINGS(both, modes[_i], "SCARCE=1", "MM_HEAP_MAP=%d.map.svg"), "./client", "v2-legacy", "pool-map");
     expect(&r, 0, NULL, "mm: device 0: no picture (malloc)\n");

@@ -30,13 +30,21 @@ static void write_all(struct mm_pool_output *o) {
 
 void mm_pool_write(struct mm_pool_output *o) {
     if (!o->has_numbers && !o->lacks_memory && !o->picture) return;
+    const struct timespec until = mm_host_in_ms(CLOCK_REALTIME, MM_HOST_STOP_MS);
     writers++;
-    while (is_writing) pthread_cond_wait(&written, &mm_pool_lock);
-    is_writing = true;
+    while (is_writing && pthread_cond_timedwait(&written, &mm_pool_lock, &until) == 0) continue;
+    const bool is_mine = !is_writing;
+    if (is_mine) is_writing = true;
     pthread_mutex_unlock(&mm_pool_lock);
-    write_all(o);
+    if (is_mine) {
+        write_all(o);
+    } else {
+        mm_host_say("device %d: the pool's statistics and picture are not written (another thread still writes its own)", o->device);
+        free(o->picture);
+    }
     pthread_mutex_lock(&mm_pool_lock);
-    is_writing = false, writers--;
+    if (is_mine) is_writing = false;
+    writers--;
     pthread_cond_broadcast(&written);
 }
 

@@ -28,7 +28,7 @@ struct mm_pool_output mm_pool_collect(struct mm_pool *p);
 /* Its parts: false: there are no numbers. */
 bool mm_pool_try_count(struct mm_pool *p, struct mm_pool_numbers *n);
 void mm_pool_draw(struct mm_pool *p, struct mm_pool_output *o);
-/* Writes output, with the lock open, and drops it. */
+/* Writes output, with the lock open, and drops it. One thread writes at a time; one that has waited MM_HOST_STOP_MS for that says so, and writes nothing. */
 void mm_pool_write(struct mm_pool_output *o);
 void mm_pool_write_numbers(struct mm_pool_numbers *n);
 /* The process ends: waits until all output that other threads collected is written, MM_HOST_STOP_MS at most, with the lock open. Returns whether it is. */
