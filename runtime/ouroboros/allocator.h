@@ -31,7 +31,7 @@ MM_FN uint64_t mm_small_address(const struct mm_heap_ref *ref, uint64_t left) { 
 /* Out of line: the rest of free has it, too. */
 MM_FN_RARE uint64_t mm_small_mark(const struct mm_heap_ref *ref, uint64_t left) {
     if (!MM_LIKELY(mm_deferred_kind(left) == MM_DEFERRED_SLICE)) return left;
-    const int misuse = mm_page_free(ref, mm_deferred_offset(left));
+    const int misuse = mm_page_free(ref, mm_warp_group(left >> MM_DEFERRED_KIND_SHIFT), mm_deferred_offset(left));
     if (MM_LIKELY(misuse == 0)) return 0;
     return misuse == MM_MISUSE_DOUBLE_FREE ? MM_DEFERRED_TWICE | mm_deferred_offset(left) : mm_deferred_odd((uint32_t)misuse, mm_deferred_offset(left));
 }

@@ -18,7 +18,7 @@ MM_FN uint32_t mm_fresh_chunk(const struct mm_heap_ref *ref, uint64_t p) {
     return mm_load_acquire_u32(mm_chunks_fresh(ref, p / MM_OURO_SEGMENT_CHUNKS)) * MM_OURO_SEGMENT_CHUNKS + (uint32_t)p % MM_OURO_SEGMENT_CHUNKS;
 }
 /* Segments s + i, for bits i, enter. The caller has the lock of the list. Then mm_fresh_count: their chunks can be taken. */
-MM_FN_RARE void mm_fresh_add(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) {
+MM_FN void mm_fresh_add(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) {
     struct mm_queue *of = mm_queue_of(ref, MM_OURO_FRESH);
     const uint64_t chunks = (uint64_t)mm_popcount(bits) * MM_OURO_SEGMENT_CHUNKS, back = mm_load_relaxed_u64(&of->back);
     uint64_t k = back / MM_OURO_SEGMENT_CHUNKS;

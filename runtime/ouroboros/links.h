@@ -8,8 +8,9 @@
  *       by the links from oldest on.
  *   I2  number of a queue chunk is constant while it is in the list, and differs for each of its lives; so does the word that next has while there is none.
  * Appending. Who comes to the end of the list takes the queue's lock, if it is free, and appends all that are missing up to back, and one more. The others
- *   look. If the list does not become longer for MM_OURO_LONG_LOOKS looks, they have no slots (missed); puts that have no position yet are refused. A caller
- *   that takes has no need to wait: an entry was put at its position or a later one, so its queue chunk is in the list.
+ *   look; of lanes that put together the first one looks for all. If the list does not become longer for MM_OURO_LONG_LOOKS looks, they have no slots
+ *   (missed); puts that have no position yet are refused. A caller that takes has no need to wait: an entry was put at its position or a later one, so its
+ *   queue chunk is in the list.
  * Finding. A walk begins at newest, or at oldest if that is too new. A link is valid if the number of the queue chunk that it was read from is unchanged
  *   afterwards. Otherwise that one has left the list, and the walk begins anew at oldest. In the paper a third pointer lags ten queue chunks behind instead:
  *   a heuristic.
@@ -56,6 +57,8 @@ MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint6
         if (word != 0 && mm_links_ahead(mm_links_word(number, 0), end) >= 0) break;
         const uint32_t id = mm_store_take(ref, number);
         if (id == 0) break;
+        mm_store_release_u64(&mm_store_at(ref, id)->next, mm_links_word(number, 0));
+        mm_store_relaxed_u64(&mm_store_at(ref, id)->number, number);
         uint64_t *at = word != 0 ? &mm_store_at(ref, (uint32_t)word)->next : &of->oldest;
         if (!mm_cas_acq_rel_u64(at, word >> 32 << 32, mm_links_word(number, id))) {
             mm_store_give(ref, id);
@@ -105,12 +108,17 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     if (in == 0 && mm_links_next(ref, mm_links_word(number, id)) == MM_LINKS_NONE) mm_links_extend(ref, q, mm_links_word(number, id));
     return &mm_store_at(ref, id)->slot[in];
 }
-MM_FN_RARE int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t most) {
+/* Whether the next position of queue q has no slot. All lanes of `group` call, and get the same. */
+MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const uint64_t newest = mm_load_relaxed_u64(&of->newest);
-    const uint32_t next = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT));
-    if (MM_LIKELY((uint32_t)newest != 0 && mm_links_ahead(newest, next) >= 0)) return 0;
-    return mm_links_ahead(mm_links_word(mm_links_most(ref, q), 0), next) <= 0 || mm_links_find(ref, q, next, most) == 0;
+    int is_full = 0;
+    if (mm_warp_lane() == mm_ctz(group)) {
+        const uint64_t newest = mm_load_relaxed_u64(&of->newest);
+        const uint32_t next = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT));
+        if (!MM_LIKELY((uint32_t)newest != 0 && mm_links_ahead(newest, next) >= 0))
+            is_full = mm_links_ahead(mm_links_word(mm_links_most(ref, q), 0), next) <= 0 || mm_links_find(ref, q, next, most) == 0;
+    }
+    return mm_warp_ballot(group, is_full) != 0;
 }
 /* Passing; and takes the queue chunks from oldest on in which all have passed out of the list. */
 MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {

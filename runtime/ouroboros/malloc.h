@@ -33,33 +33,40 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
     MM_ROLLED
     for (uint32_t rounds = 0; left != 0 && rounds < 2 * MM_OURO_TRIES; rounds++) {
         const uint32_t wanted = mm_popcount(left), rank = mm_popcount(left & mm_bits_low(lane)), least = (wanted - 1) / pages + 1;
-        uint32_t rights = 0, goes_on = 1;
+        uint32_t rights = 0, is_last = 0;
         uint64_t first = 0;
         if (lane == leader) {
             if (from == q && rounds >= MM_OURO_TRIES) from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
+            uint32_t want = least;
             if (from != q) from = MM_OURO_FREE;
-            rights = mm_semaphore_take(ref, from, from != q ? least : mm_at_most(least << mm_at_most(2 * rounds, 5), wanted));
-            if (rights == 0 && from != q) from = MM_OURO_FRESH, rights = mm_semaphore_take(ref, from, least);
+            else want = mm_at_most(least << mm_at_most(2 * rounds, 5), wanted);
+            MM_ROLLED
+            while ((rights = mm_semaphore_take(ref, from, want)) == 0 && from == MM_OURO_FREE) from = MM_OURO_FRESH;
             if (rights != 0) first = mm_add_relaxed_u64(&mm_queue_of(ref, from)->front, rights);
-            else if (from != q) goes_on = 0;
+            else if (from != q) is_last = 1;
             else if (!mm_semaphore_wait(ref, q, wanted)) from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
         }
         mm_warp_sync(group);
-        rights = mm_warp_shuffle(group, rights, leader), first = mm_warp_shuffle_u64(group, first, leader);
-        if (!mm_warp_shuffle(group, goes_on, leader)) break;
+        const uint32_t found = mm_warp_shuffle(group, is_last << 16 | from << 8 | rights, leader);
+        first = mm_warp_shuffle_u64(group, first, leader);
+        rights = found & 255, from = found >> 8 & 255;
+        if (found >> 16 != 0) break;
         if (rights == 0) continue;
-        from = mm_warp_shuffle(group, from, leader);
-        struct mm_pages_got got = {0, 0};
-        if (left >> lane & 1 && rank < rights) {
-            const uint32_t entry = from == MM_OURO_FRESH ? mm_fresh_chunk(ref, first + rank) : mm_queue_take(ref, from, first + rank),
-                           share = (wanted - rank - 1) / rights + 1;
+        const uint32_t inverse = (1u << 16) / rights + 1, which = rank * inverse >> 16; /* rank / rights, of numbers up to 32 */
+        struct mm_pages_got got = {0, 0, MM_QUEUE_NONE};
+        uint32_t passes = 0;
+        if (left >> lane & 1 && which == 0) {
+            const uint32_t entry = from == MM_OURO_FRESH ? mm_fresh_chunk(ref, first + rank) : mm_queue_take(ref, from, first + rank, &passes),
+                           share = ((wanted - rank - 1) * inverse >> 16) + 1;
             if (entry != MM_QUEUE_NONE) got = from != q ? mm_chunk_cut(ref, entry, q, share, 1) : mm_entry_take(ref, entry, q, share);
         }
         mm_warp_sync(group);
-        const uint32_t of = mm_bits_select(left, rank % rights), which = rank / rights, mask = mm_warp_shuffle(group, got.mask, of);
+        const uint32_t of = mm_bits_select(left, rank - which * rights), mask = mm_warp_shuffle(group, got.mask, of);
         const uint64_t bits = mm_warp_shuffle_u64(group, got.bits, of);
         if (left >> lane & 1 && which < mm_popcount(bits)) address = mm_chunk_address(ref, mask, mm_bits_select(bits, which), q);
         left = mm_warp_ballot(group, address == 0);
+        mm_entries_put(ref, group, q, got.again, 1, MM_OURO_LONG_LOOKS);
+        mm_queue_pass_lanes(ref, group, from, first, first + rank, passes);
     }
     if (lane == leader && from != q) mm_semaphore_expected(ref, q);
     mm_warp_sync(group);
@@ -110,7 +117,8 @@ MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uin
         uint64_t rest;
         if (!mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, chunk)), q)) break;
         got.mask = chunk * MM_OURO_MASKS + i, got.bits = mm_mask_take(ref, got.mask, 1, &rest);
-        if (got.bits != 0 && rest != 0) mm_queue_put(ref, q, got.mask); /* draws did not find it; if it has an entry, one of the two is dropped in the end */
+        if (got.bits != 0 && rest != 0)
+            mm_entry_put(ref, q, got.mask, 1, MM_OURO_LONG_LOOKS); /* draws did not find it; if it has an entry, one of the two is dropped in the end */
     }
     return got.bits != 0 ? mm_chunk_address(ref, got.mask, mm_ctz(got.bits), q) : 0;
 }

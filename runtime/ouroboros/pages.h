@@ -14,10 +14,10 @@
 #include "runtime/ouroboros/fresh.h"
 #include "runtime/ouroboros/queue.h"
 
-/* Pages that a caller took: bits of a mask. */
+/* Pages that a caller took: bits of a mask; and the entry that it has to put back, or MM_QUEUE_NONE. */
 struct mm_pages_got {
     uint64_t bits;
-    uint32_t mask;
+    uint32_t mask, again;
 };
 
 /* Takes up to n pages of a mask. *rest: what is left of it. Acquires. */
@@ -28,31 +28,37 @@ MM_FN uint64_t mm_mask_take(const struct mm_heap_ref *ref, uint32_t mask, uint32
     return old & bits;
 }
 
+/* Puts entries as mm_queue_put_lanes does. What an entry of a chunk says about itself (queued) is taken back if it finds no slot. Returns whether all found
+ * one. */
+MM_FN_RARE int mm_entries_put(const struct mm_heap_ref *ref, uint32_t here, uint32_t q, uint32_t entry, uint32_t each, uint32_t looks) {
+    const int is_put = mm_queue_put_lanes(ref, here, q, entry, each, looks) == 0;
+    if (!is_put && (MM_OURO_ENTRY == MM_OURO_CHUNKS || q == MM_OURO_FREE)) mm_and_release_u64(mm_chunk_header(ref, entry), ~mm_chunk_queued(q));
+    return is_put;
+}
+/* Those of the caller alone. */
+MM_FN int mm_entry_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry, uint32_t each, uint32_t looks) {
+    return mm_entries_put(ref, 1u << mm_warp_lane(), q, entry, each, looks);
+}
 /* Enqueues a chunk, unless the queue has an entry for it. Returns whether it has now. */
-MM_FN_RARE int mm_chunk_enqueue_soon(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t looks) {
-    uint64_t *header = mm_chunk_header(ref, chunk);
-    if ((mm_or_release_u64(header, mm_chunk_queued(q)) & mm_chunk_queued(q)) != 0 || mm_queue_put_soon(ref, q, chunk, looks)) return 1;
-    mm_and_release_u64(header, ~mm_chunk_queued(q));
-    return 0;
+MM_FN int mm_chunk_enqueue_soon(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t looks) {
+    const uint64_t mark = mm_chunk_queued(q);
+    return (mm_or_release_u64(mm_chunk_header(ref, chunk), mark) & mark) != 0 || mm_entry_put(ref, q, chunk, 1, looks);
 }
 MM_FN void mm_chunk_enqueue(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) { mm_chunk_enqueue_soon(ref, chunk, q, MM_OURO_LONG_LOOKS); }
-/* The caller has the entry of a chunk for class q, and puts it back if the chunk has free pages of that class. */
-MM_FN void mm_chunk_settle(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
+/* The caller has the entry of a chunk for class q. Returns whether it has to put it back, since the chunk has free pages of that class. */
+MM_FN int mm_chunk_settle(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
     uint64_t *at = mm_chunk_header(ref, chunk);
     MM_ROLLED
     for (;;) {
         const uint64_t header = mm_load_relaxed_u64(at);
-        if (mm_chunk_is_of(header, q) && mm_chunk_count(header) != 0) {
-            if (!mm_queue_put(ref, q, chunk)) mm_and_release_u64(at, ~mm_chunk_queued(q));
-            return;
-        }
-        if (mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(q))) return;
+        if (mm_chunk_is_of(header, q) && mm_chunk_count(header) != 0) return 1;
+        if (mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(q))) return 0;
     }
 }
 /* Takes up to n pages of one mask of a chunk of class q. Acquires. */
 MM_FN_RARE struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n) {
     uint64_t *at = mm_chunk_header(ref, chunk), rest;
-    struct mm_pages_got got = {0, 0};
+    struct mm_pages_got got = {0, 0, MM_QUEUE_NONE};
     uint32_t reserved = 0;
     MM_ROLLED
     while (reserved == 0) {
@@ -73,17 +79,14 @@ MM_FN_RARE struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint
     return got;
 }
 
-/* The caller has an entry of queue q: takes up to n pages, and puts the entry back if some are left. Acquires. */
+/* The caller has an entry of queue q: takes up to n pages. It has to put the entry back if some are left. Acquires. In page allocators a chunk keeps its
+ * class, so a mask that is in the queue of class q has pages of that class. */
 MM_FN struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t entry, uint32_t q, uint32_t n) {
-    struct mm_pages_got got = {0, entry};
-    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) {
-        got = mm_chunk_take(ref, entry, q, n);
-        mm_chunk_settle(ref, entry, q);
-        return got;
-    }
+    struct mm_pages_got got = {0, entry, MM_QUEUE_NONE};
     uint64_t rest = 0;
-    if (mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, entry / MM_OURO_MASKS)), q)) got.bits = mm_mask_take(ref, entry, n, &rest);
-    if (rest != 0) mm_queue_put(ref, q, entry);
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) got = mm_chunk_take(ref, entry, q, n), rest = (uint64_t)mm_chunk_settle(ref, entry, q);
+    else got.bits = mm_mask_take(ref, entry, n, &rest);
+    if (rest != 0) got.again = entry;
     return got;
 }
 
@@ -91,15 +94,15 @@ MM_FN struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t 
  * Returns nothing if the chunk is not free. */
 MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n, int has_entry) {
     uint64_t *at = mm_chunk_header(ref, chunk), header;
-    struct mm_pages_got got = {0, chunk * MM_OURO_MASKS};
+    struct mm_pages_got got = {0, chunk * MM_OURO_MASKS, MM_QUEUE_NONE};
     do {
         header = mm_load_relaxed_u64(at);
         if ((uint32_t)header == 0) continue;
         if (!has_entry) return got;
         /* a warp looks whether the segment can leave the list; if it does leave, the next one that meets the entry drops it */
         const int is_held = (uint32_t)header == MM_LISTED_FULL && mm_load_relaxed_u8(mm_page_owner(ref, chunk / MM_OURO_PAGE_CHUNKS)) == MM_LISTED_OWNER;
-        if (is_held && mm_queue_put(ref, MM_OURO_FREE, chunk)) return got;
-        if (mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(MM_OURO_FREE))) return got;
+        if (is_held) mm_entry_put(ref, MM_OURO_FREE, chunk, 1, MM_OURO_LONG_LOOKS);
+        if (is_held || mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(MM_OURO_FREE))) return got;
     } while ((uint32_t)header != 0 || !mm_cas_acquire_u64(at, header, (has_entry ? header & ~mm_chunk_queued(MM_OURO_FREE) : header) | MM_OURO_PREPARED));
     const uint32_t pages = mm_chunk_pages(q), k = mm_at_most(mm_at_most(n, pages), 64), masks = mm_chunk_masks(q);
     mm_queue_reserve(ref, q, 1);
@@ -109,13 +112,13 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
     mm_add_acq_rel_u64(at, mm_chunk_state(q, MM_OURO_ENTRY == MM_OURO_CHUNKS ? pages - k : 0) - MM_OURO_PREPARED);
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS && k < pages) mm_chunk_enqueue(ref, chunk, q);
     const uint32_t taken = k == mm_at_most(pages, 64);
-    if (MM_OURO_ENTRY == MM_OURO_PAGES && taken < masks) mm_queue_put_all(ref, q, got.mask + taken, masks - taken);
+    if (MM_OURO_ENTRY == MM_OURO_PAGES && taken < masks) mm_entry_put(ref, q, got.mask + taken, masks - taken, MM_OURO_LONG_LOOKS);
     return got;
 }
 
 /* A page was freed a second time, and counted in a chunk that had another class by then (I1), or none yet: `added`. Takes it back as a caller that wants it
  * does: reserves a page, then clears the bit. Returns whether it did. If not, others have it, or the chunk has become free, and the second free counts. */
-MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit, uint32_t added) {
+MM_FN int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit, uint32_t added) {
     uint64_t *at = mm_chunk_header(ref, chunk), header;
     do {
         header = mm_load_relaxed_u64(at);
@@ -126,9 +129,10 @@ MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uin
     mm_add_acq_rel_u64(at, 1);
     return 0;
 }
-/* A page of the chunk was freed: counts it, and makes the chunk free if it was the last one. Returns 0, or the misuse. */
-MM_FN int mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t mask, uint64_t bit) {
+/* A page of the chunk was freed: counts it, and makes the chunk free if it was the last one. Returns 0, or the misuse. *of, *entry: see mm_page_mark. */
+MM_FN int mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit, uint32_t *of, uint32_t *entry) {
     uint64_t *at = mm_chunk_header(ref, chunk), header = mm_add_acq_rel_u64(at, 1) + 1;
+    uint32_t q = *of;
     if (!MM_LIKELY(mm_chunk_is_of(header, q))) {
         if (mm_page_unfree(ref, chunk, mask, bit, (uint32_t)header)) return MM_MISUSE_DOUBLE_FREE;
         header = mm_load_relaxed_u64(at), q = mm_chunk_class(header);
@@ -139,17 +143,17 @@ MM_FN int mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, uin
     while ((uint32_t)header == mm_chunk_state(q, mm_chunk_pages(q))) {
         const uint64_t next = header >> 32 << 32 | mm_chunk_queued(MM_OURO_FREE);
         if (mm_cas_acq_rel_u64(at, header, next)) {
-            if (!(header & mm_chunk_queued(MM_OURO_FREE)) && !mm_queue_put(ref, MM_OURO_FREE, chunk)) mm_and_release_u64(at, ~mm_chunk_queued(MM_OURO_FREE));
+            if (!(header & mm_chunk_queued(MM_OURO_FREE))) *of = MM_OURO_FREE, *entry = chunk;
             return 0;
         }
         header = mm_load_relaxed_u64(at);
     }
-    if (!is_queued) mm_chunk_enqueue(ref, chunk, q);
+    if (!is_queued && !(mm_or_release_u64(at, mm_chunk_queued(q)) & mm_chunk_queued(q))) *of = q, *entry = chunk;
     return 0;
 }
 
-/* Frees the page at byte `off` of the heap. Returns 0, or the misuse. Releases. */
-MM_FN int mm_page_free(const struct mm_heap_ref *ref, uint64_t off) {
+/* Frees the page at byte `off` of the heap. Returns 0, or the misuse. *of, *entry: what the caller has to enqueue (mm_entries_put), and where. Releases. */
+MM_FN int mm_page_mark(const struct mm_heap_ref *ref, uint64_t off, uint32_t *of, uint32_t *entry) {
     const uint32_t chunk = (uint32_t)(off >> MM_OURO_CHUNK_SHIFT), in = (uint32_t)off % MM_OURO_CHUNK_BYTES;
     const uint64_t header = mm_load_relaxed_u64(mm_chunk_header(ref, chunk));
     if (!MM_LIKELY(mm_chunk_is_cut(header))) return MM_MISUSE_DOUBLE_FREE;
@@ -157,9 +161,17 @@ MM_FN int mm_page_free(const struct mm_heap_ref *ref, uint64_t off) {
     if (!MM_LIKELY(page << (MM_ALIGN_SHIFT + q) == in)) return MM_MISUSE_INTERIOR;
     const uint64_t bit = 1ull << page % 64, old = mm_or_release_u64(mm_chunk_mask(ref, mask), bit);
     if (!MM_LIKELY(!(old & bit))) return MM_MISUSE_DOUBLE_FREE;
-    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) return mm_chunk_count_free(ref, chunk, q, mask, bit);
-    if (old == 0) mm_queue_put(ref, q, mask);
+    *of = q;
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) return mm_chunk_count_free(ref, chunk, mask, bit, of, entry);
+    if (old == 0) *entry = mask;
     return 0;
+}
+/* All lanes of `here` call, and enqueue together. */
+MM_FN int mm_page_free(const struct mm_heap_ref *ref, uint32_t here, uint64_t off) {
+    uint32_t q = 0, entry = MM_QUEUE_NONE;
+    const int misuse = mm_page_mark(ref, off, &q, &entry);
+    mm_entries_put(ref, here, q, entry, 1, MM_OURO_LONG_LOOKS);
+    return misuse;
 }
 /* Bytes of the page at byte `off` of the heap; 0: none that is live begins there. */
 MM_FN uint64_t mm_page_size(const struct mm_heap_ref *ref, uint64_t off) {

@@ -4,11 +4,13 @@
  * Representation. The word of queue chunk `number` is that of the number modulo MM_STORE_NUMBERS: {lap : 32 | id : 32}; lap: number / MM_STORE_NUMBERS. id 0:
  *   it is not installed yet; MM_RING_NONE: it has no slots. When all have passed, the word becomes that of the next lap.
  *   oldest: the number of the first one in which not all have passed. newest: the number before it was installed; all before have their words.
- * Installing. A thread that needs a queue chunk takes the queue's lock, if it is free, and installs all that are missing up to back, and one more. The others
- *   look. If newest does not go on for MM_OURO_LONG_LOOKS looks, the thread with the lock is suspended, or a lane of their own warp, or there is no memory:
- *   then those that have a position make the word MM_RING_NONE, and the puts that have none yet are refused, until newest goes on. It goes on only at a queue
- *   chunk that is installed, so that puts do not use up the positions of those that are not. Who draws the first position of a queue chunk has the next one
- *   installed. (When each thread installed what it needed, 270,336 of them took queue chunks at once, by compare-and-swaps of one word: 100 ms.)
+ * Installing. The lanes of a warp that need a queue chunk take the queue's lock, if it is free, and install all that are missing up to back, one more, and some
+ *   ahead, each lane one at a time, so that the accesses overlap. Each takes its queue chunk from another stack. A lane that calls alone installs none ahead.
+ *   The others look. If newest does not go on for MM_OURO_LONG_LOOKS looks, the thread with the lock is suspended, or a lane of their own warp, or there is no
+ *   memory: then those that have a position make the word MM_RING_NONE, and the puts that have none yet are refused, until newest goes on. It goes on only at
+ *   a queue chunk that is installed, so that puts do not use up the positions of those that are not. A lane whose number cannot be had yet stops newest there;
+ *   what lanes behind it have installed is found by the next ones. Puts install when the queue chunk after their own is not there. (When each thread installed
+ *   what it needed, 270,336 of them took queue chunks at once, by compare-and-swaps of one word: 100 ms.)
  * Invariants.
  *   I1  All that come to a position see the same: its slot, or that it has none. Else one of them could leave an entry where nobody takes it.
  *   I2  The words of all numbers that are drawn, from oldest on, are of their laps (storage.h).
@@ -25,61 +27,74 @@ MM_FN uint64_t *mm_ring_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t n
 MM_FN uint64_t mm_ring_empty(uint64_t number) { return number / MM_STORE_NUMBERS << 32; }
 MM_FN int mm_ring_is_there(uint64_t word) { return (uint32_t)word != 0 && (uint32_t)word != MM_RING_NONE; }
 
-/* Installs queue chunks, from the first one that is missing up to the last one that is drawn, and the next one, unless another thread does so, or the queue
- * is full. */
-MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q) {
+/* How many a warp of n lanes installs beyond those that are needed now. All queues together have no more of them than half of what segments bring, and entries
+ * need the other half at most. */
+#define MM_RING_SHARE 32
+MM_STATIC_ASSERT(MM_RING_SHARE >= 2 * MM_OURO_QUEUES, "half of what segments bring is enough for all queues");
+MM_FN uint32_t mm_ring_ahead(const struct mm_heap_ref *ref, uint32_t n) { return n > 1 ? (uint32_t)(mm_store_segments(ref) / MM_RING_SHARE) : 0; }
+
+/* Installs queue chunks, from the first one that is missing up to the last one that is drawn, the next one, and what a warp installs ahead, unless another
+ * thread does so, or the queue is full. All lanes of `group` call, and each installs one at a time. */
+MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, uint32_t group) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    if (mm_load_relaxed_u64(&of->lock) != 0 || !mm_cas_acquire_u64(&of->lock, 0, 1)) return;
-    const uint64_t drawn = (mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2, most = mm_load_relaxed_u64(&of->oldest) + MM_STORE_NUMBERS / 2,
-                   end = drawn < most ? drawn : most;
-    uint64_t number = mm_load_relaxed_u64(&of->newest);
+    const uint32_t n = mm_popcount(group), lane = mm_warp_lane(), leader = mm_ctz(group);
+    if (mm_warp_ballot(group, lane == leader && mm_load_relaxed_u64(&of->lock) == 0 && mm_cas_acquire_u64(&of->lock, 0, 1)) == 0) return;
+    mm_warp_sync(group);
+    const uint64_t drawn = (mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2 + mm_ring_ahead(ref, n),
+                   most = mm_load_relaxed_u64(&of->oldest) + MM_STORE_NUMBERS / 2, end = drawn < most ? drawn : most;
+    uint64_t number = mm_load_relaxed_u64(&of->newest) + mm_popcount(group & mm_bits_low(lane));
     MM_ROLLED
-    for (uint32_t id = 0; number < end; number++) {
+    for (uint32_t stops = 0; stops == 0; number += n) {
         uint64_t *at = mm_ring_at(ref, q, number);
         const uint64_t empty = mm_ring_empty(number), word = mm_load_relaxed_u64(at);
-        if (word < empty || (word == empty && (id = mm_store_take(ref, number)) == 0)) break; /* the last lap's is still used; or there is no memory */
-        if (word == empty && !mm_cas_acq_rel_u64(at, empty, empty | id)) mm_store_give(ref, id);
-        else if (word != (empty | MM_RING_NONE)) mm_store_relaxed_u64(&of->newest, number + 1);
+        const uint32_t id = number < end && word == empty ? mm_store_take(ref, (uint32_t)number) : 0;
+        const int is_lost = id != 0 && !mm_cas_acq_rel_u64(at, empty, empty | id);
+        if (is_lost) mm_store_give(ref, id);
+        stops = mm_warp_ballot(group, number >= end || word < empty || (word == empty && id == 0)); /* the last lap's is still used; or there is no memory */
+        const uint32_t there = mm_warp_ballot(group, !is_lost && word != (empty | MM_RING_NONE)) & (stops - 1) & ~stops;
+        if (there >> lane == 1) mm_store_relaxed_u64(&of->newest, number + 1);
     }
-    mm_store_release_u64(&of->lock, 0);
+    mm_warp_sync(group);
+    if (lane == leader) mm_store_release_u64(&of->lock, 0);
 }
 /* Waits until the word of queue chunk `number` is not empty; or, is_put, until that one or a later one is installed; `most` looks without a change of newest.
- * Returns whether it is. */
-MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint64_t number, int is_put, uint32_t most) {
-    uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = mm_load_relaxed_u64(newest);
+ * All lanes of `group` call. Returns whether it is. */
+MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t number, int is_put, uint32_t most) {
+    uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = 0;
     MM_ROLLED
     for (uint32_t looks = 0; looks < most; looks++) {
-        mm_ring_extend(ref, q);
+        mm_ring_extend(ref, q, group);
         const uint64_t now = mm_load_relaxed_u64(newest);
-        if (is_put ? now > number : mm_load_relaxed_u64(at) != mm_ring_empty(number)) return 1;
-        if (now != seen) seen = now, looks = 0;
+        if (mm_warp_ballot(group, is_put ? now > number : mm_load_relaxed_u64(at) != mm_ring_empty(number)) != 0) return 1;
+        if (mm_warp_ballot(group, now != seen) != 0) looks = 0;
+        seen = now;
         mm_pause(ref, MM_MAKE_PAUSE);
         mm_wait();
     }
     return 0;
 }
 /* The word of queue chunk `number` of queue q, of which the caller has a position, and which was not there yet. Acquires. */
-MM_FN_RARE uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64_t number, uint32_t most) {
+MM_FN uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64_t number, uint32_t most) {
     uint64_t *at = mm_ring_at(ref, q, number);
     const uint64_t empty = mm_ring_empty(number), none = empty | MM_RING_NONE;
-    return !mm_ring_await(ref, q, number, 0, most) && mm_cas_acq_rel_u64(at, empty, none) ? none : mm_load_acquire_u64(at);
+    return !mm_ring_await(ref, q, 1u << mm_warp_lane(), number, 0, most) && mm_cas_acq_rel_u64(at, empty, none) ? none : mm_load_acquire_u64(at);
 }
 MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t most) {
     const uint64_t number = p >> MM_OURO_STORE_SHIFT;
     const uint32_t in = (uint32_t)p % MM_STORE_SLOTS;
     uint64_t word = mm_load_acquire_u64(mm_ring_at(ref, q, number));
     if ((uint32_t)word == 0) word = mm_ring_install(ref, q, number, most);
-    if (in == 0) mm_ring_extend(ref, q);
     return mm_ring_is_there(word) ? &mm_store_at(ref, (uint32_t)word)->slot[in] : NULL;
 }
-MM_FN_RARE int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t most) {
+/* Whether the next position of queue q has no slot. All lanes of `group` call, and get the same. If the next queue chunk is not installed, they install it. */
+MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint64_t next = mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT;
-    if (MM_LIKELY(mm_load_relaxed_u64(&of->newest) > next)) return 0;
-    return next - mm_load_relaxed_u64(&of->oldest) >= MM_STORE_NUMBERS / 2 || !mm_ring_await(ref, q, next, 1, most);
+    if (MM_LIKELY(mm_warp_ballot(group, mm_load_relaxed_u64(&of->newest) <= next + 1) == 0)) return 0;
+    return mm_warp_ballot(group, next - mm_load_relaxed_u64(&of->oldest) >= MM_STORE_NUMBERS / 2) != 0 || !mm_ring_await(ref, q, group, next, 1, most);
 }
 /* The last one that passes gives the queue chunk back, makes the word that of the next lap, and oldest goes on. */
-MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
+MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
     const uint64_t number = p >> MM_OURO_STORE_SHIFT;
     uint64_t *const oldest = &mm_queue_of(ref, q)->oldest, *const at = mm_ring_at(ref, q, number);
     if (!mm_store_pass(ref, q, (uint32_t)number, n)) return;
@@ -95,7 +110,7 @@ MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, 
 }
 /* The caller has position p, in a queue chunk that has no slots: draws those that are left in it, too, from *drawn, which is front or back. Returns how many. A
  * caller that takes has a right to an entry that is behind all of them, so back does not stay behind front. */
-MM_FN_RARE uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) {
+MM_FN uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) {
     const uint64_t now = mm_load_relaxed_u64(drawn), end = (p | (MM_STORE_SLOTS - 1)) + 1;
     return now < end && mm_cas_relaxed_u64(drawn, now, end) ? (uint32_t)(end - now) : 0;
 }

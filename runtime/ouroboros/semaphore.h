@@ -19,14 +19,14 @@
 /* A queue; zero at first. What all callers write has separate cache lines. */
 struct mm_queue {
     uint64_t count, spare0[15];
-    uint64_t awaited, spare1[15];
-    uint64_t front, spare2[15];           /* positions that were drawn for entries to take */
-    uint64_t back, spare3[15];            /* and to put */
-    uint64_t lock, chunks, shape, spare5; /* lock: ring.h, links.h; chunks, shape: array.h */
-    uint64_t oldest, newest;              /* ring.h, links.h */
-    uint64_t pool_free, pool_fresh;       /* storage.h, in the queue of free chunks */
-    uint64_t refused, dropped;            /* queue.h */
-    uint64_t spare4[7];
+    uint64_t awaited, spare1[7], pool_free[8]; /* pool_free: storage.h, in the queue of free chunks */
+    uint64_t front, spare2[15];                /* positions that were drawn for entries to take */
+    uint64_t back, spare3[15];                 /* and to put */
+    uint64_t lock, chunks, shape, spare5;      /* lock: ring.h, links.h; chunks, shape: array.h */
+    uint64_t oldest, newest;                   /* ring.h, links.h */
+    uint64_t pool_fresh;                       /* storage.h, in the queue of free chunks */
+    uint64_t refused, dropped;                 /* queue.h */
+    uint64_t spare4[8];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_queue) <= sizeof(struct mm_class_state), "a queue in the state of a class");
 MM_STATIC_ASSERT(1 + MM_OURO_QUEUES + 1 <= MM_CLASS_COUNT, "the list has the first one");
@@ -46,7 +46,7 @@ MM_FN uint32_t mm_semaphore_take(const struct mm_heap_ref *ref, uint32_t q, uint
     return got;
 }
 /* n entries were put; or rights come back. Releases. */
-MM_FN void mm_semaphore_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { mm_add_acq_rel_u64(&mm_queue_of(ref, q)->count, n); }
+MM_FN void mm_semaphore_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { mm_add_release_u64(&mm_queue_of(ref, q)->count, n); }
 
 /* n lanes found no entry. Returns 1 if there may be some now; 0: the caller has to cut a chunk. */
 MM_FN_RARE int mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {

@@ -3,10 +3,11 @@
  * heap may find none. Here they are in the table, which grows with the memory that is mapped and has more of them than all entries can need: no free needs
  * memory.
  *
- * Representation. pool_fresh: the first so many queue chunks were given before. pool_free: {changes : 32 | the last one that came back, plus 1 : 32}; link: the
- *   next one. The slots of a queue chunk that is not in a queue are all 0: they are cleared when its segment comes, by a whole warp, and left so. Position p
- *   of a queue is a slot of its queue chunk number p / MM_STORE_SLOTS. passed: how often callers were done with a position
- *   of a queue chunk, for each number modulo MM_STORE_NUMBERS; it goes on from lap to lap.
+ * Representation. pool_fresh: the first so many queue chunks were given before. pool_free: stacks, so that lanes of a warp take queue chunks at the same time:
+ *   {changes : 32 | the last one that came back, plus 1 : 32}; link: the next one. A queue chunk comes back to the stack of its number. The slots of a queue
+ *   chunk that is not in a queue are all 0: they are cleared when its segment comes, by a whole warp, and left so. Position p of a queue is a slot of its
+ *   queue chunk number p / MM_STORE_SLOTS. passed: how often callers were done with a position of a queue chunk, for each number modulo MM_STORE_NUMBERS; it
+ *   goes on from lap to lap.
  * Life. Each position has one caller that puts and one that takes. Each of them comes to the slot once, or has none, and passes then; when all have passed for
  *   all positions, nobody comes back. So the queue chunk can be used again at once: no lag and no epochs are needed.
  * Invariant. Positions that are drawn, and not passed, are less than MM_STORE_NUMBERS numbers apart, so passed counts one number at a time: a put is refused if
@@ -53,39 +54,33 @@ MM_FN_RARE void mm_store_clear(const struct mm_heap_ref *ref, uint32_t id, uint3
 }
 /* Queue chunks that are there before the first segment enters; each segment brings one. */
 #define MM_STORE_FIRST (3 * MM_OURO_QUEUES)
-/* Takes a queue chunk, for number `number` of a queue. Returns its id, or 0. Acquires. */
-MM_FN_RARE uint32_t mm_store_take(const struct mm_heap_ref *ref, uint64_t number) {
+/* Segments that have entered. Acquires. */
+MM_FN uint64_t mm_store_segments(const struct mm_heap_ref *ref) { return mm_load_acquire_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS; }
+/* Takes a queue chunk, for number `number` of a queue, which says where to begin. Returns its id, or 0. Acquires. */
+MM_FN_RARE uint32_t mm_store_take(const struct mm_heap_ref *ref, uint32_t number) {
     struct mm_queue *pool = mm_queue_of(ref, MM_OURO_FREE);
-    uint32_t id = 0;
     MM_ROLLED
-    for (;;) {
-        const uint64_t head = mm_load_acquire_u64(&pool->pool_free);
-        id = (uint32_t)head;
-        if (id == 0) break;
-        const uint64_t next = mm_load_relaxed_u64(&mm_store_at(ref, id)->link);
-        if (mm_cas_acq_rel_u64(&pool->pool_free, head, ((head >> 32) + 1) << 32 | (uint32_t)next)) break;
+    for (uint32_t i = 0; i < MM_OURO_STACKS;) {
+        uint64_t *top = &pool->pool_free[(number + i) % MM_OURO_STACKS];
+        const uint64_t head = mm_load_acquire_u64(top);
+        const uint32_t id = (uint32_t)head;
+        if (id == 0) i++;
+        else if (mm_cas_acq_rel_u64(top, head, ((head >> 32) + 1) << 32 | (uint32_t)mm_load_relaxed_u64(&mm_store_at(ref, id)->link))) return id;
     }
-    if (id == 0) {
-        const uint64_t most = MM_STORE_FIRST + mm_load_acquire_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS;
-        uint64_t fresh = mm_load_relaxed_u64(&pool->pool_fresh);
-        MM_ROLLED
-        while (fresh < most && !mm_cas_relaxed_u64(&pool->pool_fresh, fresh, fresh + 1)) fresh = mm_load_relaxed_u64(&pool->pool_fresh);
-        if (fresh >= most) return 0;
-        id = (uint32_t)fresh + 1;
-    }
-    mm_store_release_u64(&mm_store_at(ref, id)->next, number << 32);
-    mm_store_release_u64(&mm_store_at(ref, id)->number, number);
-    return id;
+    const uint64_t most = MM_STORE_FIRST + mm_store_segments(ref);
+    uint64_t fresh = mm_load_relaxed_u64(&pool->pool_fresh);
+    MM_ROLLED
+    while (fresh < most && !mm_cas_relaxed_u64(&pool->pool_fresh, fresh, fresh + 1)) fresh = mm_load_relaxed_u64(&pool->pool_fresh);
+    return fresh < most ? (uint32_t)fresh + 1 : 0;
 }
 /* Gives one back. Releases. */
 MM_FN_RARE void mm_store_give(const struct mm_heap_ref *ref, uint32_t id) {
-    struct mm_queue *pool = mm_queue_of(ref, MM_OURO_FREE);
-    uint64_t head;
+    uint64_t *top = &mm_queue_of(ref, MM_OURO_FREE)->pool_free[id % MM_OURO_STACKS], head;
     mm_store_relaxed_u64(&mm_store_at(ref, id)->number, ~0ull);
     do {
-        head = mm_load_relaxed_u64(&pool->pool_free);
+        head = mm_load_relaxed_u64(top);
         mm_store_relaxed_u64(&mm_store_at(ref, id)->link, (uint32_t)head);
-    } while (!mm_cas_acq_rel_u64(&pool->pool_free, head, ((head >> 32) + 1) << 32 | id));
+    } while (!mm_cas_acq_rel_u64(top, head, ((head >> 32) + 1) << 32 | id));
 }
 MM_FN void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { (void)ref, (void)q, (void)n; }
 /* n new segments come after `before` others: the lanes clear the queue chunks that these bring, and those that are there before any. */

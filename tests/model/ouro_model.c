@@ -25,7 +25,7 @@ static void large_or_null(void) { world_free(world_malloc(LARGE, 0)); }
 static void mine_again(void) { mine(), world_free(world_malloc(SMALL, 0)); }
 /* Of two frees of one page one succeeds. */
 static void twice(void) {
-    if (mm_page_free(&ref, (uint64_t)page_of[0] - ref.user_base) == 0) {
+    if (mm_page_free(&ref, mm_warp_here(), (uint64_t)page_of[0] - ref.user_base) == 0) {
         cell_set(0, cell[0] + 1);
         world_drop((uint64_t)page_of[0] - ref.user_base, SMALL);
     }
@@ -33,7 +33,7 @@ static void twice(void) {
 }
 /* The page of thread 0 is freed a second time. */
 static void again(void) {
-    if (mm_page_free(&ref, (uint64_t)page_of[0] - ref.user_base) == 0) cell_set(0, cell[0] + 1);
+    if (mm_page_free(&ref, mm_warp_here(), (uint64_t)page_of[0] - ref.user_base) == 0) cell_set(0, cell[0] + 1);
     model_progress();
 }
 /* Two pages of another size than that one. */

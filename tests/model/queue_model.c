@@ -16,11 +16,14 @@ static uint64_t late_position;
 #define ELSEWHERE 0xf0000000u
 static uint64_t elsewhere; /* queue chunks that other queues have */
 
-static void put(uint32_t entry) {
-    if (mm_queue_put(&ref, Q, entry)) cell_set(0, cell[0] | 1ull << entry);
+static void put_of(uint32_t here, uint32_t entry) {
+    const int is_put = mm_queue_put_lanes(&ref, here, Q, entry, 1, MM_OURO_LONG_LOOKS) == 0;
+    if (entry == MM_QUEUE_NONE) return;
+    if (is_put) cell_set(0, cell[0] | 1ull << entry);
     else cell_set(3, cell[3] + 1);
     model_progress();
 }
+static void put(uint32_t entry) { put_of(1u << mm_warp_lane(), entry); }
 static uint32_t taken(uint32_t entry) {
     if (entry != MM_QUEUE_NONE) {
         model_require(entry < 16 && !(cell[1] >> entry & 1), "entry %u was taken twice, or never put", entry);
@@ -30,7 +33,13 @@ static uint32_t taken(uint32_t entry) {
     return entry;
 }
 static uint64_t next_to_take(void) { return mm_add_acq_rel_u64(&mm_queue_of(&ref, Q)->front, 1); }
-static uint32_t get(void) { return taken(mm_semaphore_take(&ref, Q, 1) != 0 ? mm_queue_take(&ref, Q, next_to_take()) : MM_QUEUE_NONE); }
+static uint32_t take_at(uint64_t p) {
+    uint32_t passes = 0;
+    const uint32_t entry = mm_queue_take(&ref, Q, p, &passes);
+    mm_queue_pass_lanes(&ref, 1u << mm_warp_lane(), Q, p, p, passes);
+    return taken(entry);
+}
+static uint32_t get(void) { return mm_semaphore_take(&ref, Q, 1) != 0 ? take_at(next_to_take()) : taken(MM_QUEUE_NONE); }
 static void put_one(void) { put(self()); }
 static void put_two(void) { put(self()), put(4 + self()); }
 static void put_three(void) { put_two(), put(8 + self()); }
@@ -40,9 +49,24 @@ static void put_and_get(void) { put(self()), get(); }
 static void twice(void) { put(self()), get(), put(4 + self()), get(); }
 static void put_three_at_once(void) {
     cell_set(0, cell[0] | 7 << 4 * self());
-    mm_queue_put_all(&ref, Q, 4 * self(), 3);
+    mm_queue_put_lanes(&ref, 1u << mm_warp_lane(), Q, 4 * self(), 3, MM_OURO_LONG_LOOKS);
 }
 static void put_all(void) { put_three_at_once(), model_progress(); }
+/* The lanes of a warp put an entry each, one of them has none; two each; they take together. */
+static void put_together(void) { put_of(mm_warp_here(), self()); }
+static void put_none_together(void) { put_of(mm_warp_here(), MM_QUEUE_NONE); }
+static void put_two_together(void) { put_together(), put_of(mm_warp_here(), 4 + self()); }
+static void get_together(void) {
+    const uint32_t here = mm_warp_here(), lane = mm_warp_lane(), leader = mm_ctz(here);
+    uint32_t rights = 0, entry = MM_QUEUE_NONE, passes = 0;
+    uint64_t first = 0;
+    if (lane == leader && (rights = mm_semaphore_take(&ref, Q, 2)) != 0) first = mm_add_acq_rel_u64(&mm_queue_of(&ref, Q)->front, rights);
+    rights = mm_warp_shuffle(here, rights, leader), first = mm_warp_shuffle_u64(here, first, leader);
+    if (lane < rights) entry = mm_queue_take(&ref, Q, first + lane, &passes);
+    mm_warp_sync(here);
+    mm_queue_pass_lanes(&ref, here, Q, first, first + lane, passes);
+    taken(entry);
+}
 /* Wants a page, and has three if it has to cut a chunk. */
 static void want(void) {
     if (get() != MM_QUEUE_NONE) return;
@@ -76,7 +100,7 @@ static void rights_and_back(void) {
     model_progress();
 }
 /* The suspended caller goes on. */
-static void take_late(void) { taken(mm_queue_take(&ref, Q, late_position)); }
+static void take_late(void) { take_at(late_position); }
 static void put_late(void) {
     if (!mm_queue_put_at(&ref, Q, late_position, LATE, MM_OURO_LONG_LOOKS)) {
         put(LATE);
@@ -143,6 +167,10 @@ static void at_the_end(void) {
     forget();
 }
 static void in_the_middle(void) { a_queue(), others(1), forget(); }
+static void warp(void) { a_queue(), world_warp(0, 2); }
+static void warp_with_two(void) { a_queue(), put(9), put(10), world_warp(0, 2); }
+static void warp_at_the_end(void) { at_the_end(), world_warp(0, 2); }
+static void warp_in_the_middle(void) { in_the_middle(), put(9), world_warp(0, 2); }
 static void at_the_end_with_one(void) { at_the_end(), put(9); }
 /* A caller that takes has drawn the first position, which has its entry, a lap ago, or half a lap. */
 static void late_taker(uint32_t n) {
@@ -179,13 +207,16 @@ static void short_of(uint32_t n) {
     uint32_t some[2] = {0, 0};
     a_queue();
     others(2 * MM_STORE_SLOTS);
-    for (uint32_t i = 0; i < n; i++) some[i] = mm_store_take(&ref, ELSEWHERE);
-    for (elsewhere = 0; mm_store_take(&ref, ELSEWHERE) != 0;) elsewhere++;
+    for (uint32_t i = 0; i < n; i++) some[i] = mm_store_take(&ref, 0);
+    elsewhere = 0;
+    for (uint32_t id; (id = mm_store_take(&ref, 0)) != 0; elsewhere++) mm_store_at(&ref, id)->number = ELSEWHERE;
     for (uint32_t i = 0; i < n; i++) mm_store_give(&ref, some[i]);
     forget();
 }
 static void no_queue_chunk(void) { short_of(0); }
 static void one_queue_chunk(void) { short_of(1); }
+static void warp_one_queue_chunk(void) { one_queue_chunk(), world_warp(0, 2); }
+static void warp_no_queue_chunk(void) { no_queue_chunk(), world_warp(0, 2); }
 static void give_some(void) {
     for (uint32_t id = 1, n = 0; n < 3; id++) {
         if (mm_store_at(&ref, id)->number != ELSEWHERE) continue;
@@ -250,11 +281,12 @@ static void check_rest(void) {
         }
         model_require(cell[3] == 0, "an empty queue refused an entry");
         uint32_t spare = 0;
-        for (uint32_t id = (uint32_t)pool->pool_free; id != 0; id = (uint32_t)mm_store_at(&ref, id)->link, spare++) {
-            model_require(spare < pool->pool_fresh, "a queue chunk was given back twice");
-            for (uint32_t i = 0; i < MM_STORE_SLOTS; i++)
-                model_require(mm_store_at(&ref, id)->slot[i] == 0, "queue chunk %u, slot %u is left %x", id, i, mm_store_at(&ref, id)->slot[i]);
-        }
+        for (uint32_t stack = 0; stack < MM_OURO_STACKS; stack++)
+            for (uint32_t id = (uint32_t)pool->pool_free[stack]; id != 0; id = (uint32_t)mm_store_at(&ref, id)->link, spare++) {
+                model_require(spare < pool->pool_fresh, "a queue chunk was given back twice");
+                for (uint32_t i = 0; i < MM_STORE_SLOTS; i++)
+                    model_require(mm_store_at(&ref, id)->slot[i] == 0, "queue chunk %u, slot %u is left %x", id, i, mm_store_at(&ref, id)->slot[i]);
+            }
         model_require(pool->pool_fresh - spare == queue_chunks() && queue_chunks() <= 3, "%u queue chunks are lost, the queue has %u",
                       (uint32_t)pool->pool_fresh - spare - queue_chunks(), queue_chunks());
     }
@@ -346,6 +378,17 @@ static const struct model_scenario scenarios[] = {
     {"queue-none-for-a-while", no_queue_chunk, {put_two, get_two, give_some}, check_late, 3, 0},
     {"queue-none-for-puts", no_queue_chunk, {put_two, put_two, give_some}, check_late, 2, 0},
     {"queue-none-for-puts-and-gets", no_queue_chunk, {put_three, get_two, put_three}, check_late, 2, 0},
+#endif
+    {"queue-lanes-put", warp, {put_together, put_together, get_two}, check_queue, 2, 0},
+    {"queue-lanes-put-one", warp, {put_together, put_none_together, get_one}, check_queue, 3, 0},
+    {"queue-lanes-put-two", warp_in_the_middle, {put_two_together, put_two_together, put_and_get}, check_queue, 2, 0},
+    {"queue-lanes-end", warp_at_the_end, {put_two_together, put_two_together, get_two}, check_queue, 2, 0},
+    {"queue-lanes-take", warp_in_the_middle, {get_together, get_together, put_two}, check_queue, 2, 0},
+    {"queue-lanes-take-two", warp_with_two, {get_together, get_together, put_two}, check_queue, 2, 0},
+    {"queue-lanes-fair-put", warp, {put_two_together, put_two_together, get_two}, check_fair, 2, 1},
+#if MM_OURO_QUEUE != MM_OURO_S
+    {"queue-lanes-no-queue-chunk", warp_no_queue_chunk, {put_together, put_together, give_some}, check_late, 2, 0},
+    {"queue-lanes-one-queue-chunk", warp_one_queue_chunk, {put_two_together, put_two_together, get_two}, check_late, 2, 0},
 #endif
     {"queue-put-all", in_the_middle, {put_all, put_all, get_two}, check_put_all, 2, 0},
     {"queue-fair-put-all", in_the_middle, {put_all, put_all, get_two}, check_put_all_fair, 2, 1},

@@ -10,5 +10,12 @@ UNIT_SOME uint64_t refused(void) {
     for (uint32_t q = 0; q < MM_OURO_QUEUES; q++) sum += mm_queue_of(ref, q)->refused;
     return sum;
 }
+/* Takes what is at position p. */
+UNIT_SOME uint32_t take_at(uint32_t q, uint64_t p) {
+    uint32_t passes = 0;
+    const uint32_t entry = mm_queue_take(ref, q, p, &passes);
+    mm_queue_pass_lanes(ref, 1, q, p, p, passes);
+    return entry;
+}
 
 #endif

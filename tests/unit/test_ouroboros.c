@@ -275,7 +275,9 @@ static int again_misuse;
 static void free_again(void *arg) {
     (void)arg;
     mm_or_release_u64(mm_chunk_mask(ref, again_mask), 4);
-    again_misuse = mm_chunk_count_free(ref, again_mask / MM_OURO_MASKS, 0, again_mask, 4);
+    uint32_t q = 0, entry = MM_QUEUE_NONE;
+    again_misuse = mm_chunk_count_free(ref, again_mask / MM_OURO_MASKS, again_mask, 4, &q, &entry);
+    mm_entries_put(ref, 1, q, entry, 1, MM_OURO_LONG_LOOKS);
 }
 START_TEST(a_second_free_in_another_class) {
     const uint64_t live = (uint64_t)take_all(32) * 32;
@@ -341,8 +343,7 @@ START_TEST(one_wait_for_a_segment) {
     struct mm_queue *const of = mm_queue_of(ref, MM_OURO_FREE);
     free_all(take_all(256));
     uint8_t *run = take(SEGMENTS * MM_SEGMENT_BYTES);
-    while (mm_semaphore_take(ref, MM_OURO_FREE, 1) != 0)
-        unit_eq(mm_chunk_cut(ref, mm_queue_take(ref, MM_OURO_FREE, mm_add_acq_rel_u64(&of->front, 1)), 0, 1, 1).bits, 0);
+    while (mm_semaphore_take(ref, MM_OURO_FREE, 1) != 0) unit_eq(mm_chunk_cut(ref, take_at(MM_OURO_FREE, mm_add_acq_rel_u64(&of->front, 1)), 0, 1, 1).bits, 0);
     while (mm_store_take(ref, 0) != 0) continue;
     go_on_in(MM_OURO_FREE, 2);
     mm_heap_free(ref, run);
@@ -388,7 +389,7 @@ START_TEST(a_mask_outside) {
     const uint32_t n = take_all(16);
     unit_eq(n, ALL);
     mm_heap_free(ref, all_held[0]), mm_heap_free(ref, all_held[1]);
-    while (mm_semaphore_take(ref, 0, 1) != 0) mm_queue_take(ref, 0, mm_add_acq_rel_u64(&mm_queue_of(ref, 0)->front, 1));
+    while (mm_semaphore_take(ref, 0, 1) != 0) take_at(0, mm_add_acq_rel_u64(&mm_queue_of(ref, 0)->front, 1));
     const struct mm_listed_swept swept = sweep_for(ref, 1);
     unit_holds(swept.address == (uint64_t)all_held[0] || swept.address == (uint64_t)all_held[1], "another page");
     unit_eq(mm_queue_of(ref, 0)->count, 1);

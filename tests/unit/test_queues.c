@@ -7,7 +7,7 @@
 #include "tests/unit/ouro.h"
 
 #define Q 3u
-static int put(uint32_t entry) { return mm_queue_put(ref, Q, entry); }
+static int put(uint32_t entry) { return mm_queue_put_lanes(ref, 1, Q, entry, 1, MM_OURO_LONG_LOOKS) == 0; }
 /* The memory that the first segments bring. */
 static void begin_with(uint32_t segments) {
     mm_queues_begin(ref, 0, segments, 0, 1);
@@ -19,7 +19,7 @@ static void begin(void) {
 }
 static uint32_t get(void) {
     if (mm_semaphore_take(ref, Q, 1) == 0) return MM_QUEUE_NONE;
-    return mm_queue_take(ref, Q, mm_add_acq_rel_u64(&mm_queue_of(ref, Q)->front, 1));
+    return take_at(Q, mm_add_acq_rel_u64(&mm_queue_of(ref, Q)->front, 1));
 }
 /* Entries come out in the order in which they went in, far beyond the length of any queue chunk and of the array; the memory of the queue stays. */
 START_TEST(in_order) {
@@ -97,6 +97,20 @@ START_TEST(a_suspended_taker) {
 }
 END_TEST
 
+/* A caller gave its position up and its putter has not come. The one that takes there in the next lap leaves the slot unusable, and gives its right back. */
+START_TEST(a_slot_that_was_given_up) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    begin();
+    unit_eq(put(5), 1);
+    unit_eq(get(), 5);
+    uint32_t *const slot = mm_queue_slot(ref, Q, 1, 1);
+    *slot = MM_QUEUE_SKIP, of->back = 2, of->front = 2;
+    unit_eq(take_at(Q, 1), MM_QUEUE_NONE);
+    unit_eq(*slot, MM_QUEUE_SKIP);
+    unit_eq(of->count, 1);
+}
+END_TEST
+
 #if MM_OURO_QUEUE == MM_OURO_S
 /* The array grows just when a caller that puts draws the first position of the next lap: its entry may be behind front, and the right to it is dropped. Both
  * come back in the lap after that. */
@@ -171,15 +185,29 @@ START_TEST(one_wait_for_all) {
     uint32_t in = 0;
     begin();
     unit_eq(put(in++), 1);
-    while (mm_store_take(ref, mm_store_at(ref, 1)->number ^ 1) != 0) continue;
+    while (mm_store_take(ref, 0) != 0) continue;
     while (put(in)) in++;
     if (_i) of->back -= 4, of->count -= 4;
     for (uint64_t p = of->back; _i && p < of->back + 4; p++) *mm_queue_slot(ref, Q, p, 1) = 0;
     of->refused = 0, unit_waits = 0;
-    mm_queue_put_all(ref, Q, in, 40);
-    unit_eq(of->refused, _i ? 36 : 40);
+    mm_queue_put_lanes(ref, 1, Q, in, 32, MM_OURO_LONG_LOOKS);
+    unit_eq(of->refused, _i ? 28 : 32);
     unit_le(MM_OURO_LONG_LOOKS, unit_waits);
     unit_le(unit_waits, 4 * MM_OURO_LONG_LOOKS);
+}
+END_TEST
+#endif
+
+#if MM_OURO_QUEUE == MM_OURO_VA
+/* What warps of all queues install ahead is not what entries need: a chunk has MM_OURO_MASKS at most. A lane alone installs none ahead. */
+START_TEST(not_too_far_ahead) {
+    for (uint64_t segments = 1; segments <= 1u << MM_OURO_LIST_SHIFT; segments *= 2) {
+        mm_queue_of(ref, MM_OURO_FRESH)->back = segments * MM_OURO_SEGMENT_CHUNKS;
+        const uint64_t need = segments * MM_OURO_SEGMENT_CHUNKS * MM_OURO_MASKS / MM_STORE_SLOTS, ahead = mm_ring_ahead(ref, 32);
+        unit_le(need + MM_OURO_QUEUES * ahead, segments);
+        unit_eq(ahead != 0, segments >= 32);
+        unit_eq(mm_ring_ahead(ref, 1), 0);
+    }
 }
 END_TEST
 #endif
@@ -200,7 +228,9 @@ static void go_far(uint64_t p) {
     of->oldest = first, of->newest = MM_OURO_QUEUE == MM_OURO_VA ? first : 0;
 #if MM_OURO_QUEUE == MM_OURO_VL
     const uint32_t number = mm_links_number(Q, (uint32_t)first);
-    of->oldest = mm_links_word(number, mm_store_take(ref, number));
+    const uint32_t id = mm_store_take(ref, number);
+    mm_store_at(ref, id)->number = number, mm_store_at(ref, id)->next = mm_links_word(number, 0);
+    of->oldest = mm_links_word(number, id);
 #endif
 }
 #endif
@@ -256,8 +286,9 @@ int main(void) {
 #endif
 #if MM_OURO_QUEUE == MM_OURO_VA
     tcase_add_loop_test(tests, memory_again, 0, 2);
+    tcase_add_test(tests, not_too_far_ahead);
 #endif
-    const TTest *const all[] = {in_order, a_suspended_putter, a_suspended_taker, many_reservations};
+    const TTest *const all[] = {in_order, a_suspended_putter, a_suspended_taker, a_slot_that_was_given_up, many_reservations};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if MM_OURO_QUEUE == MM_OURO_S
     tcase_add_test(tests, an_array_that_grows);
