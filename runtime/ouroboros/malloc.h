@@ -54,19 +54,20 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         if (rights == 0) continue;
         const uint32_t inverse = (1u << 16) / rights + 1, which = rank * inverse >> 16; /* rank / rights, of numbers up to 32 */
         struct mm_pages_got got = {0, 0, MM_QUEUE_NONE};
-        uint32_t passes = 0;
-        if (left >> lane & 1 && which == 0) {
-            const uint32_t entry = from == MM_OURO_FRESH ? mm_fresh_chunk(ref, first + rank) : mm_queue_take(ref, from, first + rank, &passes),
-                           share = ((wanted - rank - 1) * inverse >> 16) + 1;
-            if (entry != MM_QUEUE_NONE) got = from != q ? mm_chunk_cut(ref, entry, q, share, 1) : mm_entry_take(ref, entry, q, share);
+        uint32_t passes = 0, entry = MM_QUEUE_NONE;
+        if (left >> lane & 1 && which == 0) entry = from == MM_OURO_FRESH ? mm_fresh_chunk(ref, first + rank) : mm_queue_take(ref, from, first + rank, &passes);
+        mm_warp_sync(group);
+        mm_queue_pass_lanes(ref, group, from, first, first + rank, passes);
+        if (entry != MM_QUEUE_NONE) {
+            const uint32_t share = ((wanted - rank - 1) * inverse >> 16) + 1;
+            got = from != q ? mm_chunk_cut(ref, entry, q, share, 1) : mm_entry_take(ref, entry, q, share);
         }
         mm_warp_sync(group);
         const uint32_t of = mm_bits_select(left, rank - which * rights), mask = mm_warp_shuffle(group, got.mask, of);
         const uint64_t bits = mm_warp_shuffle_u64(group, got.bits, of);
         if (left >> lane & 1 && which < mm_popcount(bits)) address = mm_chunk_address(ref, mask, mm_bits_select(bits, which), q);
         left = mm_warp_ballot(group, address == 0);
-        mm_entries_put(ref, group, q, got.again, 1, MM_OURO_LONG_LOOKS);
-        mm_queue_pass_lanes(ref, group, from, first, first + rank, passes);
+        if (mm_warp_ballot(group, got.again != MM_QUEUE_NONE) != 0) mm_entries_put(ref, group, q, got.again, 1, MM_OURO_LONG_LOOKS);
     }
     if (lane == leader && from != q) mm_semaphore_expected(ref, q);
     mm_warp_sync(group);

@@ -170,7 +170,7 @@ MM_FN int mm_page_mark(const struct mm_heap_ref *ref, uint64_t off, uint32_t *of
 MM_FN int mm_page_free(const struct mm_heap_ref *ref, uint32_t here, uint64_t off) {
     uint32_t q = 0, entry = MM_QUEUE_NONE;
     const int misuse = mm_page_mark(ref, off, &q, &entry);
-    mm_entries_put(ref, here, q, entry, 1, MM_OURO_LONG_LOOKS);
+    if (mm_warp_ballot(here, entry != MM_QUEUE_NONE) != 0) mm_entries_put(ref, here, q, entry, 1, MM_OURO_LONG_LOOKS);
     return misuse;
 }
 /* Bytes of the page at byte `off` of the heap; 0: none that is live begins there. */

@@ -83,7 +83,8 @@ MM_FN uint32_t mm_queue_put_lanes(const struct mm_heap_ref *ref, uint32_t here, 
     return rest;
 }
 /* Takes the entry at position p, which the caller has drawn with a right. Returns it, or MM_QUEUE_NONE, and gives the right back. *passes: how often the caller
- * has to pass there (mm_queue_pass_lanes); later is as good. */
+ * has to pass there (mm_queue_pass_lanes), before it puts anything: a put may wait for a queue chunk that comes back when all have passed. (With passes after
+ * the puts, a kernel that allocates and frees all the time did not end in 20 s.) */
 MM_FN uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t *passes) {
     uint32_t *const slot = mm_queue_slot(ref, q, p, MM_OURO_LONG_LOOKS);
     MM_ROLLED
