@@ -207,7 +207,7 @@
 
 /* Random walk (runtime/random_walk). Log2 of the bytes of a unit: 256, the paper's pages. The most units of an allocation; larger ones are runs (the paper's
  * limit). Draws in vain after which the list of segments grows: draws that see words, and those that see one unit; and after which a sweep begins, if it cannot
- * grow. With 16, a million of 8 KiB took 56 ms instead of 1 in the last part of a heap. Words beyond its own length that a search for several units looks at. */
+ * grow. With 16, a million of 8 KiB that fill a heap took 56 ms instead of 1. Words beyond its own length that a search for several units looks at. */
 #define MM_WALK_UNIT_SHIFT 8
 #define MM_WALK_UNITS_MAX 1024u
 #define MM_WALK_PROBES 16
@@ -227,9 +227,10 @@
 #define MM_RING_AT_ONCE 2
 #define MM_BUMP_LOOKS 8
 
-/* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk and of the slots of a queue chunk: the paper's. Log2 of the most queue chunks of a queue; stacks of
- * free ones; log2 of the most segments: 256 GiB. Looks of a caller that waits for another warp's entry or chunk; if nobody is cutting a chunk; for a queue chunk. Positions that a
- * caller draws for one entry, and rounds for its pages. Draws in vain before the list of segments grows; segments that it grows by at least. */
+/* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk and of the slots of a queue chunk: the paper's. Log2 of the most queue chunks of a queue; stacks
+ * of free ones; log2 of the most segments: 256 GiB. Looks of a caller that waits for another warp's entry or chunk; if nobody is cutting a chunk; for a queue
+ * chunk. Positions that a caller draws for one entry, and rounds for its pages. Draws in vain before the list of segments grows; segments that it grows by at
+ * least. */
 #define MM_OURO_CHUNK_SHIFT 13
 #define MM_OURO_STORE_SHIFT 11
 #define MM_OURO_RING_SHIFT 12

@@ -6,7 +6,7 @@
  *   exchange it for 0. A caller that takes and has waited MM_OURO_LOOKS looks, since the one that puts is suspended or in its own warp, swaps the slot to
  *   MM_QUEUE_SKIP, and gives its right back. The one that puts finds that, clears the slot, and draws another position.
  * Lanes. Lanes of a warp that put into the same queue draw their positions by one addition, and count what they have put by another one; those that take pass
- *   by one, when they have their pages, since passing late only keeps a queue chunk longer. Each lane is alone with its slot: one that finds it taken draws
+ *   by one, when they have their entries and before they put any back. Each lane is alone with its slot: one that finds it taken draws
  *   again, with the others that did. They meet before each addition, and every wait between has a bound, so a lane waits for others as long as they look.
  *   (Each lane by itself, 1 M frees of 8 KiB: two million additions to two words, 1,102 us of -s-p, H200.)
  * Invariants.
@@ -19,11 +19,12 @@
  *   slot, and waits for it: a position without one helps nobody, and only who has a right takes it away from front. (Puts that did not look filled a queue with
  *   such positions, and there was no right any more.) If it gets no slot (refused counts that), the mask or chunk stays out of the queue, and free: a sweep
  *   finds it and enqueues it, and, of chunk allocators, so does the next free in the chunk. No page is lost, and nobody traps.
- * Linearisation points. The compare-and-swaps of the slot.
+ * Linearisation points. Of a put: the compare-and-swap of the slot. Of a take: the exchange.
  * Progress. All loops are bounded.
  * Stale. Array queue: a putter that is suspended while the queue goes round once may put its entry behind front, where it is found in the next round;
  *   until then the queue has one more entry than rights (dropped counts that), so one chunk or mask waits in it longer. An entry
- *   is a hint (chunk.h): one that names a mask or chunk of another class, or without free pages, is dropped.
+ *   is a hint (chunk.h): one that names a chunk of another class, or a mask or chunk without free pages, is dropped. A mask is in the queue of its class
+ *   only, since a chunk of page allocators keeps its class.
  */
 #ifndef MM_OURO_QUEUE_H
 #define MM_OURO_QUEUE_H

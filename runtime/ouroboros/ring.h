@@ -9,8 +9,9 @@
  *   The others look. If newest does not go on for MM_OURO_LONG_LOOKS looks, the thread with the lock is suspended, or a lane of their own warp, or there is no
  *   memory: then those that have a position make the word MM_RING_NONE, and the puts that have none yet are refused, until newest goes on. It goes on only at
  *   a queue chunk that is installed, so that puts do not use up the positions of those that are not. A lane whose number cannot be had yet stops newest there;
- *   what lanes behind it have installed is found by the next ones. Puts install when the queue chunk after their own is not there. (When each thread installed
- *   what it needed, 270,336 of them took queue chunks at once, by compare-and-swaps of one word: 100 ms.)
+ *   what lanes behind it have installed is found by the next ones. So the last free queue chunk may be that of a later number than the one that is missing,
+ *   until another one comes back or those with a position do without. Puts install when the queue chunk after their own is not there. (When each thread
+ *   installed what it needed, 270,336 of them took queue chunks at once, by compare-and-swaps of one word: 100 ms.)
  * Invariants.
  *   I1  All that come to a position see the same: its slot, or that it has none. Else one of them could leave an entry where nobody takes it.
  *   I2  The words of all numbers that are drawn, from oldest on, are of their laps (storage.h).
@@ -27,11 +28,13 @@ MM_FN uint64_t *mm_ring_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t n
 MM_FN uint64_t mm_ring_empty(uint64_t number) { return number / MM_STORE_NUMBERS << 32; }
 MM_FN int mm_ring_is_there(uint64_t word) { return (uint32_t)word != 0 && (uint32_t)word != MM_RING_NONE; }
 
-/* How many a warp of n lanes installs beyond those that are needed now. All queues together have no more of them than half of what segments bring, and entries
- * need the other half at most. */
+/* How many a warp of n lanes installs beyond those that are needed now: some for each lane, so that a call does not take long. All queues together have no more
+ * of them than half of what segments bring, and entries need the other half at most. */
 #define MM_RING_SHARE 32
 MM_STATIC_ASSERT(MM_RING_SHARE >= 2 * MM_OURO_QUEUES, "half of what segments bring is enough for all queues");
-MM_FN uint32_t mm_ring_ahead(const struct mm_heap_ref *ref, uint32_t n) { return n > 1 ? (uint32_t)(mm_store_segments(ref) / MM_RING_SHARE) : 0; }
+MM_FN uint32_t mm_ring_ahead(const struct mm_heap_ref *ref, uint32_t n) {
+    return n > 1 ? mm_at_most((uint32_t)(mm_store_segments(ref) / MM_RING_SHARE), 4 * n) : 0;
+}
 
 /* Installs queue chunks, from the first one that is missing up to the last one that is drawn, the next one, and what a warp installs ahead, unless another
  * thread does so, or the queue is full. All lanes of `group` call, and each installs one at a time. */
@@ -91,7 +94,7 @@ MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t g
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint64_t next = mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT;
     if (MM_LIKELY(mm_warp_ballot(group, mm_load_relaxed_u64(&of->newest) <= next + 1) == 0)) return 0;
-    return mm_warp_ballot(group, next - mm_load_relaxed_u64(&of->oldest) >= MM_STORE_NUMBERS / 2) != 0 || !mm_ring_await(ref, q, group, next, 1, most);
+    return mm_warp_ballot(group, next >= mm_load_relaxed_u64(&of->oldest) + MM_STORE_NUMBERS / 2) != 0 || !mm_ring_await(ref, q, group, next, 1, most);
 }
 /* The last one that passes gives the queue chunk back, makes the word that of the next lap, and oldest goes on. */
 MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {

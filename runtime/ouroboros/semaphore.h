@@ -19,13 +19,13 @@
 /* A queue; zero at first. What all callers write has separate cache lines. */
 struct mm_queue {
     uint64_t count, spare0[15];
-    uint64_t awaited, spare1[7], pool_free[8]; /* pool_free: storage.h, in the queue of free chunks */
-    uint64_t front, spare2[15];                /* positions that were drawn for entries to take */
-    uint64_t back, spare3[15];                 /* and to put */
-    uint64_t lock, chunks, shape, spare5;      /* lock: ring.h, links.h; chunks, shape: array.h */
-    uint64_t oldest, newest;                   /* ring.h, links.h */
-    uint64_t pool_fresh;                       /* storage.h, in the queue of free chunks */
-    uint64_t refused, dropped;                 /* queue.h */
+    uint64_t awaited, spare1[15 - MM_OURO_STACKS], pool_free[MM_OURO_STACKS]; /* pool_free: storage.h, in the queue of free chunks */
+    uint64_t front, spare2[15];                                               /* positions that were drawn for entries to take */
+    uint64_t back, spare3[15];                                                /* and to put */
+    uint64_t lock, chunks, shape, spare5;                                     /* lock: ring.h, links.h; chunks, shape: array.h */
+    uint64_t oldest, newest;                                                  /* ring.h, links.h */
+    uint64_t pool_fresh;                                                      /* storage.h, in the queue of free chunks */
+    uint64_t refused, dropped;                                                /* queue.h */
     uint64_t spare4[8];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_queue) <= sizeof(struct mm_class_state), "a queue in the state of a class");

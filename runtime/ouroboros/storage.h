@@ -4,7 +4,7 @@
  * memory.
  *
  * Representation. pool_fresh: the first so many queue chunks were given before. pool_free: stacks, so that lanes of a warp take queue chunks at the same time:
- *   {changes : 32 | the last one that came back, plus 1 : 32}; link: the next one. A queue chunk comes back to the stack of its number. The slots of a queue
+ *   {changes : 32 | the last one that came back, plus 1 : 32}; link: the next one. A queue chunk comes back to the stack of its id. The slots of a queue
  *   chunk that is not in a queue are all 0: they are cleared when its segment comes, by a whole warp, and left so. Position p of a queue is a slot of its
  *   queue chunk number p / MM_STORE_SLOTS. passed: how often callers were done with a position of a queue chunk, for each number modulo MM_STORE_NUMBERS; it
  *   goes on from lap to lap.

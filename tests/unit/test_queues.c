@@ -207,7 +207,18 @@ START_TEST(not_too_far_ahead) {
         unit_le(need + MM_OURO_QUEUES * ahead, segments);
         unit_eq(ahead != 0, segments >= 32);
         unit_eq(mm_ring_ahead(ref, 1), 0);
+        unit_le(mm_ring_ahead(ref, 2), 8);
     }
+}
+END_TEST
+
+/* All have passed in the queue chunk that a caller saw as the last one: the queue is empty, not full. */
+START_TEST(oldest_has_gone_on) {
+    struct mm_queue *of = mm_queue_of(ref, 3);
+    of->back = 4ull << MM_OURO_STORE_SHIFT, of->newest = of->oldest = 5;
+    unit_eq(mm_queue_is_full(ref, 3, 1, 1), 0);
+    of->oldest = 4, of->newest = 4 + MM_STORE_NUMBERS / 2, of->back = of->newest << MM_OURO_STORE_SHIFT;
+    unit_eq(mm_queue_is_full(ref, 3, 1, 1), 1);
 }
 END_TEST
 #endif
@@ -287,6 +298,7 @@ int main(void) {
 #if MM_OURO_QUEUE == MM_OURO_VA
     tcase_add_loop_test(tests, memory_again, 0, 2);
     tcase_add_test(tests, not_too_far_ahead);
+    tcase_add_test(tests, oldest_has_gone_on);
 #endif
     const TTest *const all[] = {in_order, a_suspended_putter, a_suspended_taker, a_slot_that_was_given_up, many_reservations};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
