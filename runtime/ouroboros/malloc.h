@@ -67,7 +67,7 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         const uint64_t bits = mm_warp_shuffle_u64(group, got.bits, of);
         if (left >> lane & 1 && which < mm_popcount(bits)) address = mm_chunk_address(ref, mask, mm_bits_select(bits, which), q);
         left = mm_warp_ballot(group, address == 0);
-        if (mm_warp_ballot(group, got.again != MM_QUEUE_NONE) != 0) mm_entries_put(ref, group, q, got.again, 1, MM_OURO_LONG_LOOKS);
+        mm_lanes_put(ref, group, q, got.again);
     }
     if (lane == leader && from != q) mm_semaphore_expected(ref, q);
     mm_warp_sync(group);

@@ -35,6 +35,10 @@ MM_FN_RARE int mm_entries_put(const struct mm_heap_ref *ref, uint32_t here, uint
     if (!is_put && (MM_OURO_ENTRY == MM_OURO_CHUNKS || q == MM_OURO_FREE)) mm_and_release_u64(mm_chunk_header(ref, entry), ~mm_chunk_queued(q));
     return is_put;
 }
+/* An entry of each lane of `here`, all of which call, or MM_QUEUE_NONE: most often no lane has one. */
+MM_FN void mm_lanes_put(const struct mm_heap_ref *ref, uint32_t here, uint32_t q, uint32_t entry) {
+    if (mm_warp_ballot(here, entry != MM_QUEUE_NONE) != 0) mm_entries_put(ref, here, q, entry, 1, MM_OURO_LONG_LOOKS);
+}
 /* Those of the caller alone. */
 MM_FN int mm_entry_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry, uint32_t each, uint32_t looks) {
     return mm_entries_put(ref, 1u << mm_warp_lane(), q, entry, each, looks);
@@ -170,7 +174,7 @@ MM_FN int mm_page_mark(const struct mm_heap_ref *ref, uint64_t off, uint32_t *of
 MM_FN int mm_page_free(const struct mm_heap_ref *ref, uint32_t here, uint64_t off) {
     uint32_t q = 0, entry = MM_QUEUE_NONE;
     const int misuse = mm_page_mark(ref, off, &q, &entry);
-    if (mm_warp_ballot(here, entry != MM_QUEUE_NONE) != 0) mm_entries_put(ref, here, q, entry, 1, MM_OURO_LONG_LOOKS);
+    mm_lanes_put(ref, here, q, entry);
     return misuse;
 }
 /* Bytes of the page at byte `off` of the heap; 0: none that is live begins there. */
