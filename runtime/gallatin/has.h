@@ -5,7 +5,5 @@
 
 /* Whether it has checked runs (runtime/checked); the code of an allocator without them has none for them. */
 #define MM_ALLOCATOR_CHECKED 1
-/* The kind of function of malloc and free outside of the fast path: MM_FN_RARE saves a copy of the fast path in each caller, and costs them a call. */
-#define MM_ALLOCATOR_FN MM_FN
 
 #endif

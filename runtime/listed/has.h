@@ -4,7 +4,6 @@
 #define MM_LISTED_HAS_H
 
 #define MM_ALLOCATOR_CHECKED 0
-#define MM_ALLOCATOR_FN MM_FN_RARE
 
 #define MM_LISTED_OWNER 1u /* of the pages of listed segments */
 /* The low half of a word that describes nothing that can be claimed (list.h). */
