@@ -24,7 +24,7 @@
 
 /* Version of the interface between device code and libmm.so.1; a part of the heap variable's name. Raise it when struct mm_heap_ref, or anything that
  * is reached through it, changes its meaning. */
-#define MM_ABI_VERSION 9
+#define MM_ABI_VERSION 10
 /* libmm.so.1 recognises modules of this many earlier and this many later versions, to report them. */
 #define MM_ABI_OTHERS 8
 
@@ -194,11 +194,12 @@
 /* How long a refusal is valid; after that the program may have freed memory. */
 #define MM_GROW_REFUSAL_NS 10000000ull
 
-/* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has. Looks of a lane at the lock while another warp
- * changes the list, before it continues as if there were no segment: 0.35 s or more. With 1024, some 2 ms, callers got NULL while another warp added 100
+/* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has, or by what callers wait for, and by so many
+ * segments at once. Looks of a lane while other warps bring segments, before it continues as if there were no segment: 0.35 s or more. With 1024, some 2 ms, callers got NULL while another warp added 100
  * segments. Of so many looks, one is followed by a draw. How often a lane begins anew because a sweep found only what other threads held. Segments that
  * mm_slices_retire_some looks at. Words of a segment that a lane takes at once. */
 #define MM_LISTED_SHARE 16
+#define MM_LISTED_BATCH 32
 #define MM_LISTED_BUSY_POLLS (1u << 18)
 #define MM_LISTED_BUSY_LOOKS 16
 #define MM_LISTED_UNSURE 4

@@ -5,23 +5,38 @@
  * claimed. It provides, before this file is included,
  *   mm_listed_word(ref, w)     the address of word number w of the heap; those of segment s begin at s * MM_LISTED_WORDS
  *   mm_listed_prepare(ref, w, is_new)    writes what word w of a segment that enters the list will describe
- *   mm_listed_fill(ref, w, is_new, is_patient)   makes that word; published (mm_publish_fence). May wait for others if is_patient; returns whether a lane's
- *   next call may, too, so that all of its words cost one wait
- *   mm_listed_is_new(ref, s)             whether segment s was never in the list; 0 if prepare and fill do not want to know it
- *   mm_listed_begin(ref, n, rank, many)  prepares what n new segments need; all lanes of the warp call it
- *   mm_listed_entered(ref, s, bits)      says that new segments have entered: s + i for each bit i. One lane calls it
- *   MM_LISTED_LEAST                      segments that a list which is not empty grows by at least; 1 if not defined
+ *   mm_listed_fill(ref, w, is_patient)   makes that word, unless the segment is new; published (mm_publish_fence). May wait for others if is_patient; returns
+ *                                        whether a lane's next call may, too, so that all of its words cost one wait
+ *   MM_LISTED_LEAST            segments that a list which is not empty grows by at least; 1 if not defined
+ * and, if it defines MM_LISTED_ROWS, since it has something for each segment that was ever in the list, in the order in which they came first,
+ *   mm_listed_is_new(ref, s)             whether segment s was never in the list
+ *   mm_listed_rows(ref, n)               draws the numbers of n new segments in that order; returns the first one
+ *   mm_listed_begin(ref, row, n, rank, many)       prepares what n new segments need, from number `row` on; all lanes of the warp call it
+ *   mm_listed_entered(ref, here, s, bits, row)     says that new segments have entered: s + i for each bit i. All lanes of `here` call it, under the lock
  *
- * Representation. list[k], for k below count, is a segment; indexes: of the segment's first page: k; of its second page: what a sweep has seen in it. The owner
- *   of all pages of these segments is MM_LISTED_OWNER.
- * Invariant. Only the holder of the lock changes the list. An entry that callers with an old count still read names a segment that is, or was, in the list. All
- *   words of segments that were in it are full.
+ * Representation. list[k], for k below count, is a segment; indexes: of the segment's first page: k; of its second page: what a sweep has seen in it; of the
+ *   next ones, while it is on its way: struct mm_list_batch. The owner of all pages of these segments is MM_LISTED_OWNER.
+ *   lock     {first segment of the last batch that waits, plus 1 : 32 | warp that has the lock, plus 1 : 32}. If nobody has it, no batch waits.
+ *   coming   segments that are on their way into the list
+ *   wanted   bytes that callers who found nothing wait for. A hint: it decides how many segments come, not who gets what
+ *   growers  a bit for each place of a warp on the GPU (mm_warp_slot): lanes of it are bringing segments
+ * Growth. A warp that brings segments counts them in `coming`, takes them from the free tree, prepares them, pushes them as one batch, and takes the lock if it
+ *   is free. Who has the lock enters all batches that wait, before it releases it, by a compare-and-swap of the same word; so no batch waits for a lock that is
+ *   free, and nobody waits to enter one. Several warps bring segments at the same time, as long as callers want more than are coming, or than a share of
+ *   the list. Of callers that want little and found nothing in the same list, the first one lets it grow. (One warp at a time under the lock took 100 us for 64
+ *   segments: 1,000,000 of 8 KiB in a fresh heap took 20 to 60 ms.)
+ * Invariants.
+ *   I1  Only the holder of the lock changes the list. An entry that callers with an old count still read names a segment that is, or was, in the list. All
+ *       words of segments that were in it are full.
+ *   I2  A segment of the heap is in the free tree, in the list, or counted in `coming`, or the list is locked. (Or it is used page by page, or by a run.)
+ *   I3  Pages of a segment on its way have their owner already. So a segment that has the owner may not be in the list; the list says so, under the lock.
  * Ordering. count is stored with release and read with acquire: a thread that reads an entry below the count does not read rubbish. Entries, too, are stored
  *   with release, after owners and words, and read with acquire: a thread that reads an entry sees owners and words of its segment, although the entry may be
- *   newer than the count. Before a segment leaves the list, each of its words was made full by a compare-and-swap (retire.h).
- * Progress. Nobody waits here: who does not get the lock goes on without. The lock says which warp has it. Lanes of that warp that want it, too, must not wait:
- *   their own wait may be what keeps the others from going on.
- * Growth. Of callers that found nothing in the same list, the first one lets it grow. The others find, under the lock, that it has grown, and draw again.
+ *   newer than the count. A push releases what the warp has prepared; who takes the batches acquires it. `coming` goes down after the count went up. Before a
+ *   segment leaves the list, each of its words was made full by a compare-and-swap (retire.h).
+ * Linearisation point of growth: the store of the count.
+ * Progress. Nobody waits here: who does not bring segments goes on without. A caller whose own warp brings some in other lanes must not wait for the list: its
+ *   own wait may be what keeps the others from going on.
  */
 #ifndef MM_LISTED_LIST_H
 #define MM_LISTED_LIST_H
@@ -31,7 +46,7 @@
 #define MM_LISTED_NONE (1ull << 63) /* no unit; mm_listed_find adds a number to it */
 #define MM_LISTED_NEVER ~0u         /* units: more than any segment has */
 
-/* Uses count, lock, round, swept, most and is_awaited (struct mm_class_state). */
+/* Uses count, wanted, coming, lock, round, swept, most and is_awaited (struct mm_class_state). */
 MM_FN struct mm_class_state *mm_list_state(const struct mm_heap_ref *ref) { return (struct mm_class_state *)ref->classes_at; }
 #ifndef MM_LISTED_ENTRIES                             /* an allocator may have the list elsewhere, for so many segments */
 #define MM_LISTED_SEGMENTS_MAX (MM_TREE_BITS_MAX - 1) /* units have 32 bits */
@@ -54,63 +69,149 @@ MM_FN int mm_list_sees(const struct mm_heap_ref *ref, uint32_t s) {
     const uint32_t k = mm_load_relaxed_u32(mm_list_index(ref, s));
     return k < mm_list_count(ref) && mm_list_segment(ref, k) == s;
 }
-/* Whether segment s is in the list: what its owner says. Acquires nothing. */
+/* Whether segment s is in the list, or on its way: what its owner says. Acquires nothing. */
 MM_FN int mm_list_has(const struct mm_heap_ref *ref, uint32_t s) { return mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES)) == MM_LISTED_OWNER; }
 
+/* The lock. An attempt; whether lanes of the caller's own warp, which are elsewhere, have it or are bringing segments. */
 MM_FN int mm_list_lock(const struct mm_heap_ref *ref) {
     uint64_t *lock = &mm_list_state(ref)->lock;
     return mm_load_relaxed_u64(lock) == 0 && mm_cas_acquire_u64(lock, 0, (uint64_t)mm_warp_slot() + 1);
 }
-/* Whether lanes of the caller's own warp, which are elsewhere, have the lock. */
-MM_FN int mm_list_is_own(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_list_state(ref)->lock) == (uint64_t)mm_warp_slot() + 1; }
-MM_FN int mm_list_is_locked(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_list_state(ref)->lock) != 0; }
-MM_FN void mm_list_unlock(const struct mm_heap_ref *ref) { mm_store_release_u64(&mm_list_state(ref)->lock, 0); }
+#define MM_LIST_GROWERS 512u /* words: multiprocessors of a GPU; more share words, and may then see each other */
+MM_STATIC_ASSERT(MM_LIST_GROWERS * 8 <= 3 * sizeof(struct mm_class_state), "states of classes that no allocator of listed segments uses");
+MM_FN uint64_t *mm_list_growers(const struct mm_heap_ref *ref, uint32_t slot) {
+    return (uint64_t *)(mm_list_state(ref) + MM_CLASS_COUNT - 3) + slot / 64 % MM_LIST_GROWERS;
+}
+MM_FN int mm_list_is_own(const struct mm_heap_ref *ref) {
+    const uint32_t slot = mm_warp_slot();
+    return (uint32_t)mm_load_relaxed_u64(&mm_list_state(ref)->lock) == slot + 1 || mm_load_relaxed_u64(mm_list_growers(ref, slot)) >> slot % 64 & 1;
+}
+/* Whether a segment may be on its way into the list or out of it. */
+MM_FN int mm_list_is_changing(const struct mm_heap_ref *ref) {
+    return mm_load_relaxed_u64(&mm_list_state(ref)->lock) != 0 || mm_load_relaxed_u64(&mm_list_state(ref)->coming) != 0;
+}
 
-enum mm_listed {
-    MM_LISTED_MORE,
-    MM_LISTED_BUSY, /* another warp has the lock */
-    MM_LISTED_OWN,  /* other lanes of this warp have it */
-    MM_LISTED_NO_SEGMENT
+/* Segments leaf * 64 + i, for each bit i, that wait for the lock; of the new ones, the number of the first one. leaf: that of the segment that has it. */
+struct mm_list_batch {
+    uint64_t bits, news;
+    uint32_t row, next; /* next: first segment of the batch that was pushed before, plus 1 */
 };
-#define MM_LISTED_ANY ~0u
+MM_STATIC_ASSERT(2 * sizeof(uint32_t) + sizeof(struct mm_list_batch) <= MM_SEGMENT_PAGES * sizeof(uint32_t), "in the indexes of a segment");
+MM_FN struct mm_list_batch *mm_list_batch(const struct mm_heap_ref *ref, uint32_t s) { return (struct mm_list_batch *)(mm_list_index(ref, s) + 2); }
+
 #ifndef MM_LISTED_LEAST
 #define MM_LISTED_LEAST 1
 #endif
-/* The leader of mm_list_add: another warp has the lock; other lanes of its warp; it has the lock, and adds segments, or has seen that the list grew; it has
- * seen without the lock that there is no segment. */
-enum mm_list_is { MM_LIST_OTHERS, MM_LIST_OWN, MM_LIST_GROWS, MM_LIST_GREW, MM_LIST_VAIN };
-/* Whether there is no segment for a list that has no more than `known`, and nobody is bringing or taking one. A look without the lock, so that callers in a
- * full heap do not take it in turns. */
-MM_FN int mm_list_is_vain(const struct mm_heap_ref *ref, uint32_t known) {
-    return !mm_list_is_locked(ref) && mm_tree_find(mm_segment_free_tree(ref), 0) == MM_TREE_NONE && mm_list_count(ref) <= known && !mm_list_is_locked(ref);
+#ifndef MM_LISTED_ROWS
+MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return (void)ref, (void)s, 0; }
+MM_FN uint32_t mm_listed_rows(const struct mm_heap_ref *ref, uint32_t n) { return (void)ref, (void)n, 0; }
+MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t row, uint32_t n, uint32_t rank, uint32_t many) {
+    (void)ref, (void)row, (void)n, (void)rank, (void)many;
 }
+MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t here, uint32_t s, uint64_t bits, uint32_t row) {
+    (void)ref, (void)here, (void)s, (void)bits, (void)row;
+}
+#endif
 
-/* Adds free segments to the list: a share of what it has, at least one. known: the number of segments in which the lanes found nothing; if the list has more by
- * now, it stays as it is (MM_LISTED_MORE). MM_LISTED_ANY: it grows anyway. All lanes of `here` call, with the same `known`. */
-MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t known) {
-    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here);
-    uint32_t is_mine = MM_LIST_OTHERS, leaf = 0, count = 0;
-    uint64_t bits = 0, news = 0;
-    int is_patient = 1;
-    enum mm_listed added = MM_LISTED_BUSY;
-    if (rank == 0 && mm_list_is_vain(ref, known)) {
-        is_mine = MM_LIST_VAIN;
-    } else if (rank == 0 && mm_list_lock(ref)) {
-        count = mm_load_relaxed_u32(&mm_list_state(ref)->count);
-        is_mine = count > known ? MM_LIST_GREW : MM_LIST_GROWS;
-        if (is_mine == MM_LIST_GROWS)
-            bits = mm_segments_take(
-                ref, mm_at_most(mm_at_most((count != 0 ? MM_LISTED_LEAST : 1) + count / MM_LISTED_SHARE, 64), MM_LISTED_SEGMENTS_MAX - count), &leaf);
-    } else if (rank == 0 && mm_list_is_own(ref)) {
-        is_mine = MM_LIST_OWN;
+/* Enters the batch of segment s. Returns the next one, plus 1. All lanes of `here` call, and have the lock. */
+MM_FN uint32_t mm_list_enter(const struct mm_heap_ref *ref, uint32_t here, uint32_t s) {
+    struct mm_class_state *of = mm_list_state(ref);
+    struct mm_list_batch *batch = mm_list_batch(ref, s);
+    const uint64_t bits = mm_load_relaxed_u64(&batch->bits), news = mm_load_relaxed_u64(&batch->news);
+    const uint32_t row = mm_load_relaxed_u32(&batch->row), next = mm_load_relaxed_u32(&batch->next), count = mm_load_relaxed_u32(&of->count);
+    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), n = mm_popcount(bits);
+    mm_warp_sync(here); /* all have read the count */
+    mm_publish_fence();
+    MM_ROLLED
+    for (uint32_t i = rank; i < n; i += many) {
+        const uint32_t in = s / 64 * 64 + mm_bits_select(bits, i);
+        mm_store_relaxed_u32(mm_list_index(ref, in), count + i);
+        mm_store_relaxed_u32(mm_list_most(ref, in), ~0u); /* no sweep has seen it */
+        mm_store_published_u64(mm_list_entries(ref) + count + i, in);
     }
     mm_warp_sync(here);
-    is_mine = mm_warp_shuffle(here, is_mine, leader), leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
-    if (is_mine == MM_LIST_OWN) added = MM_LISTED_OWN;
-    else if (is_mine != MM_LIST_OTHERS) added = bits != 0 || is_mine == MM_LIST_GREW ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
+    if (rank == 0) mm_store_release_u32(&of->count, count + n);
+    if (news != 0) mm_listed_entered(ref, here, s / 64 * 64, news, row);
+    if (rank == 0) mm_add_release_u64(&of->coming, 0 - (uint64_t)n);
+    mm_warp_sync(here);
+    return next;
+}
+/* Enters what waits, and releases the lock. All lanes of `here` call. */
+MM_FN_RARE void mm_list_unlock(const struct mm_heap_ref *ref, uint32_t here) {
+    uint64_t *lock = &mm_list_state(ref)->lock;
+    const uint32_t leader = mm_ctz(here);
+    uint64_t now;
     MM_ROLLED
-    for (uint32_t i = 0; i < 64; i++) news |= bits >> i & 1 ? (uint64_t)mm_listed_is_new(ref, leaf * 64 + i) << i : 0;
-    if (news != 0) mm_listed_begin(ref, mm_popcount(news), rank, many);
+    do {
+        now = 0;
+        if (mm_warp_lane() == leader) {
+            now = mm_load_relaxed_u64(lock);
+            if (!mm_cas_acq_rel_u64(lock, now, now >> 32 != 0 ? (uint32_t)now : 0)) now = 1; /* once more */
+            else if (now >> 32 == 0) now = 0;
+        }
+        mm_warp_sync(here);
+        now = mm_warp_shuffle_u64(here, now, leader);
+        MM_ROLLED
+        for (uint32_t s = (uint32_t)(now >> 32); s != 0;) s = mm_list_enter(ref, here, s - 1);
+    } while (now != 0);
+}
+
+enum mm_listed {
+    MM_LISTED_MORE, /* the list has grown, or is about to */
+    MM_LISTED_BUSY, /* other warps are bringing segments */
+    MM_LISTED_OWN,  /* other lanes of this warp are, or have the lock */
+    MM_LISTED_NO_SEGMENT
+};
+#define MM_LISTED_ANY ~0u
+/* Whether there is no segment for a list that has no more than `known`, and nobody is bringing or taking one. A look, so that callers in a full heap change
+ * nothing. */
+MM_FN int mm_list_is_vain(const struct mm_heap_ref *ref, uint32_t known) {
+    return !mm_list_is_changing(ref) && mm_tree_find(mm_segment_free_tree(ref), 0) == MM_TREE_NONE && mm_list_count(ref) <= known && !mm_list_is_changing(ref);
+}
+/* Callers now wait for `bytes` more, or for fewer (modulo 2^64). */
+MM_FN void mm_list_want(const struct mm_heap_ref *ref, uint64_t bytes) { mm_add_relaxed_u64(&mm_list_state(ref)->wanted, bytes); }
+/* How many segments the caller may bring into a list of `count`: a share of it, or what callers want, less what is coming. Counts them in `coming`. */
+MM_FN uint32_t mm_list_expect(const struct mm_heap_ref *ref, uint32_t count) {
+    struct mm_class_state *of = mm_list_state(ref);
+    const uint32_t coming = (uint32_t)mm_load_relaxed_u64(&of->coming), share = (count != 0 ? MM_LISTED_LEAST : 1) + count / MM_LISTED_SHARE;
+    const uint64_t wanted = mm_load_relaxed_u64(&of->wanted) >> MM_SEGMENT_SHIFT, all = wanted > share ? wanted : share;
+    const uint32_t room = MM_LISTED_SEGMENTS_MAX - mm_at_most(count + coming, MM_LISTED_SEGMENTS_MAX);
+    if (all <= coming) return 0;
+    const uint32_t n = mm_at_most(all - coming < MM_LISTED_BATCH ? (uint32_t)(all - coming) : MM_LISTED_BATCH, room);
+    return n != 0 && mm_cas_acq_rel_u64(&of->coming, coming, coming + n) ? n : 0;
+}
+
+/* Lets the list grow. known: the number of segments in which the lanes found nothing; if the list has more by now, it stays as it is (MM_LISTED_MORE).
+ * MM_LISTED_ANY: it grows anyway. All lanes of `here` call, with the same `known`. */
+MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t known) {
+    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here), slot = mm_warp_slot();
+    uint32_t added = MM_LISTED_BUSY, leaf = 0, row = 0;
+    uint64_t bits = 0, news = 0;
+    int is_patient = 1;
+    if (rank == 0) {
+        const uint32_t count = mm_list_count(ref);
+        if (count > known) added = MM_LISTED_MORE;
+        else if (mm_list_is_vain(ref, known) || count >= MM_LISTED_SEGMENTS_MAX) added = MM_LISTED_NO_SEGMENT;
+        else {
+            const uint32_t n = mm_list_expect(ref, count);
+            if (n != 0) {
+                mm_or_release_u64(mm_list_growers(ref, slot), 1ull << slot % 64);
+                bits = mm_segments_take(ref, n, &leaf), added = bits != 0 ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
+                if (mm_popcount(bits) < n) mm_add_release_u64(&mm_list_state(ref)->coming, 0 - (uint64_t)(n - mm_popcount(bits)));
+                if (bits == 0) mm_and_release_u64(mm_list_growers(ref, slot), ~(1ull << slot % 64));
+            } else if (mm_list_is_own(ref)) added = MM_LISTED_OWN;
+        }
+    }
+    mm_warp_sync(here);
+    added = mm_warp_shuffle(here, added, leader), leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
+    if (bits == 0) return (enum mm_listed)added;
+    MM_ROLLED
+    for (uint32_t i = rank; i < 64; i += many) news |= bits >> i & 1 ? (uint64_t)mm_listed_is_new(ref, leaf * 64 + i) << i : 0;
+    news = (uint64_t)mm_warp_or(here, (uint32_t)(news >> 32)) << 32 | mm_warp_or(here, (uint32_t)news);
+    if (news != 0) {
+        row = mm_warp_shuffle(here, rank == 0 ? mm_listed_rows(ref, mm_popcount(news)) : 0, leader);
+        mm_listed_begin(ref, row, mm_popcount(news), rank, many);
+    }
     MM_ROLLED
     for (uint64_t rest = bits; rest != 0; rest &= rest - 1) {
         const uint32_t s = leaf * 64 + mm_ctz(rest);
@@ -123,28 +224,30 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
     mm_warp_sync(here);
     mm_publish_fence(); /* a caller with an old count may claim something as soon as the words say so; its free reads the owners */
     MM_ROLLED
-    for (uint64_t rest = bits; rest != 0; rest &= rest - 1) {
+    for (uint64_t rest = bits & ~news; rest != 0; rest &= rest - 1) {
         const uint32_t s = leaf * 64 + mm_ctz(rest);
         MM_ROLLED
-        for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many)
-            is_patient = mm_listed_fill(ref, s * MM_LISTED_WORDS + w, (int)(news >> s % 64 & 1), is_patient);
+        for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many) is_patient = mm_listed_fill(ref, s * MM_LISTED_WORDS + w, is_patient);
     }
     mm_warp_sync(here);
-    if (rank == 0 && (is_mine == MM_LIST_GROWS || is_mine == MM_LIST_GREW)) {
-        mm_publish_fence();
-        MM_ROLLED
-        for (; bits != 0; bits &= bits - 1, count++) {
-            const uint32_t s = leaf * 64 + mm_ctz(bits);
-            mm_store_relaxed_u32(mm_list_index(ref, s), count);
-            mm_store_relaxed_u32(mm_list_most(ref, s), ~0u); /* no sweep has seen it */
-            mm_store_published_u64(mm_list_entries(ref) + count, s);
-        }
-        mm_store_release_u32(&mm_list_state(ref)->count, count);
-        if (news != 0) mm_listed_entered(ref, leaf * 64, news);
-        mm_list_unlock(ref);
+    uint32_t is_locked = 0;
+    if (rank == 0) {
+        const uint32_t s = leaf * 64 + mm_ctz(bits);
+        struct mm_list_batch *batch = mm_list_batch(ref, s);
+        uint64_t *lock = &mm_list_state(ref)->lock, now;
+        mm_store_relaxed_u64(&batch->bits, bits);
+        mm_store_relaxed_u64(&batch->news, news);
+        mm_store_relaxed_u32(&batch->row, row);
+        do {
+            now = mm_load_relaxed_u64(lock), is_locked = (uint32_t)now == 0;
+            mm_store_relaxed_u32(&batch->next, (uint32_t)(now >> 32));
+        } while (!mm_cas_acq_rel_u64(lock, now, (uint64_t)(s + 1) << 32 | (is_locked ? slot + 1 : (uint32_t)now)));
     }
     mm_warp_sync(here);
-    return added;
+    if (mm_warp_shuffle(here, is_locked, leader)) mm_list_unlock(ref, here);
+    if (rank == 0) mm_and_release_u64(mm_list_growers(ref, slot), ~(1ull << slot % 64));
+    mm_warp_sync(here);
+    return (enum mm_listed)added;
 }
 
 /* Takes segment s out of the list. The caller holds the lock, and has made all of its words full. */

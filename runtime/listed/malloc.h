@@ -19,8 +19,8 @@
  *   a single caller sweeps on where its last sweep ended. A round or a visit proves nothing if others hold what may be enough, or if others were changing the
  *   list: then the lane begins anew, MM_LISTED_UNSURE times at most. (With rounds for each number of units, whose result was one lane's memory, 135,168 threads
  *   took 19 to 41 s for 1,300,000 NULLs, up to 12 s for one.)
- * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for the list while lanes of its own warp have its
- *   lock. (Lanes that call apart, under random walk: one group had the lock and another one waited for it. 135 GiB were taken for 50 MB.)
+ * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for the list while other lanes of its own warp are
+ *   bringing segments or have its lock. (Lanes that call apart, under random walk: one group had the lock and another one waited for it. 135 GiB were taken for 50 MB.)
  * Pages. A lane takes pages of its own (core/span.h) if lanes of its warp have the lock of the list; or if the list has nothing for it, and a segment that is
  *   used page by page may have.
  * NULL. After a shortage and two rounds or visits that found nothing, and a search for pages. A lane that takes pages because of the lock only searches for
@@ -74,7 +74,7 @@ MM_FN_RARE struct mm_listed_swept mm_listed_sweep(const struct mm_heap_ref *ref,
         if (is_round && !is_early && k != MM_TREE_NONE) mm_store_relaxed_u32(mm_list_most(ref, s), (uint32_t)at);
         if ((uint32_t)at > swept.most) swept.most = (uint32_t)at;
     }
-    if (mm_list_is_locked(ref) && swept.most < MM_LISTED_UNITS_MAX) swept.most = MM_LISTED_UNITS_MAX; /* a segment may be on its way */
+    if (mm_list_is_changing(ref) && swept.most < MM_LISTED_UNITS_MAX) swept.most = MM_LISTED_UNITS_MAX; /* a segment may be on its way */
     swept.most = mm_warp_max(here, is_early ? MM_LISTED_UNKNOWN : swept.most);
     return swept;
 }
@@ -110,6 +110,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
     uint32_t random = mm_random() + lane * 0x9e3779b1u, probes = 0, polls = 0, sweeps = 0, unsure = 0, listed = 0;
     uint32_t patience = mm_listed_patience(n, 0);
     int is_span = 0;                               /* the lane takes pages */
+    uint32_t wants = 0;                            /* bytes that lanes of the warp wait for the list with */
     uint64_t address = 0, awaited = 0, before = 0; /* the awaited round of sweeps; mapped segments when the last search for one failed */
     enum mm_listed_stage stage = MM_LISTED_DRAW;
     struct mm_shortage shortage = MM_SHORTAGE_NONE;
@@ -128,7 +129,13 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         }
         if (stage == MM_LISTED_DRAW && address != 0) stage = MM_LISTED_DONE;
         else if (stage == MM_LISTED_DRAW && (count == 0 || ++probes >= patience)) stage = MM_LISTED_GROW;
-        if (mm_warp_ballot(here, stage == MM_LISTED_GROW) != 0) {
+        const uint32_t grows = mm_warp_ballot(here, stage == MM_LISTED_GROW);
+        if (grows != 0 || wants != 0) {
+            const uint32_t now = mm_warp_sum(here, stage == MM_LISTED_GROW ? (uint32_t)bytes : 0);
+            if (lane == leader && now != wants) mm_list_want(ref, (uint64_t)now - wants);
+            wants = now;
+        }
+        if (grows != 0) {
             const enum mm_listed added = mm_list_add(ref, here, count);
             if (stage == MM_LISTED_GROW && added == MM_LISTED_MORE) {
                 stage = MM_LISTED_DRAW, probes = 0;
@@ -185,6 +192,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         if (sweep == MM_LISTED_STAYS && (stage == MM_LISTED_SWEEP || (lane == first && is <= MM_SHORT_WAIT_HOST)))
             mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage);
     } while (mm_warp_ballot(here, stage != MM_LISTED_DONE) != 0);
+    if (lane == leader && wants != 0) mm_list_want(ref, 0 - (uint64_t)wants);
     if (address == 0 && !is_span) is_span = mm_span_has_room(ref, bytes);
     const uint32_t spans = mm_warp_ballot(here, is_span);
     if (is_span) address = (uint64_t)mm_span_malloc(ref, bytes, 1, spans);

@@ -2,7 +2,7 @@
 /* Giving segments back: a segment in which nothing is live leaves the list, and becomes free. free never does that; it happens when other memory is short
  * (core/shortage.h) and when the host wants memory (maintain.h).
  *
- * Steps. 1. Look whether the low halves of all words are 0. 2. Take the lock of the list. 3. Make each word full by a compare-and-swap that finds its low half
+ * Steps. 1. Look whether the low halves of all words are 0. 2. Take the lock of the list, and look whether the segment is in it: it may be on its way. 3. Make each word full by a compare-and-swap that finds its low half
  *   0; if one fails, make those that were made full 0 again: the segment may have left the list meanwhile. 4. Take the segment out of the list, make its pages
  *   unowned, and give it back. Its words stay full (list.h). 5. Release the lock: while a segment is in neither place, the list is locked, and a caller that
  *   finds no memory waits.
@@ -45,6 +45,7 @@ MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, u
     for (uint32_t polls = 0; rank == 0 && !is_locked && polls < MM_LOCK_POLLS && !mm_list_is_own(ref); polls++) is_locked = (uint32_t)mm_list_lock(ref);
     mm_warp_sync(here);
     if (!mm_warp_shuffle(here, is_locked, leader)) return 0;
+    is_free = mm_list_sees(ref, s);
     MM_ROLLED
     for (; is_free && taken < MM_LISTED_WORDS; taken += is_free ? MM_LISTED_AT_ONCE * many : 0) is_free = mm_listed_take(ref, s, taken, many);
     mm_warp_sync(here);
@@ -52,7 +53,7 @@ MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, u
         MM_ROLLED
         for (uint32_t w = rank; w < taken && w < MM_LISTED_WORDS; w += many) mm_and_release_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + w), ~MM_LISTED_FULL);
         mm_warp_sync(here);
-        if (rank == 0) mm_list_unlock(ref);
+        mm_list_unlock(ref, here);
         return 0;
     }
     if (rank == 0) mm_list_remove(ref, s);
@@ -63,9 +64,9 @@ MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, u
         mm_tree_insert(mm_segment_free_tree(ref), s);
         mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 1);
         mm_add_relaxed_u64(&mm_heap_of(ref)->retired, MM_SEGMENT_PAGES);
-        mm_list_unlock(ref);
     }
     mm_warp_sync(here);
+    mm_list_unlock(ref, here);
     return 1;
 }
 

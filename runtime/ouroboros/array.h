@@ -5,8 +5,8 @@
  *
  * Representation. shape: {rows : 32 | shift : 32}. Position p is slot (p + shift) modulo the slots of `rows` rows. chunks: how often one was cut for the
  *   queue, so no fewer than have an entry; of the queue of free chunks: all. In the end a queue uses all rows: to take off what lost its class costs more.
- * Rows. The k-th segment that enters the list for the first time brings row k, which is mapped, since as many segments are. The warp that lets the list grow
- *   clears the row before the segment counts (fresh.h), and a queue uses only rows of segments that count.
+ * Rows. A segment that comes into the list for the first time brings a row (fresh.h), which is mapped, since as many segments are. The warp that brings it
+ *   clears the row before it counts, and a queue uses only rows that count.
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
  *   they are in one lap of the array; those of the next lap get other slots.
  * Linearisation point of a change: the compare-and-swap of shape, so that of callers that saw the same array one changes it. If another one saw

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Chunks that were never taken: a queue without slots, so that a fresh heap costs no flood of entries (in the paper all chunks are enqueued at the beginning).
  *
- * Representation. fresh[k]: the k-th segment that entered the list for the first time. Position p is chunk p modulo MM_OURO_SEGMENT_CHUNKS of segment
- *   fresh[p / MM_OURO_SEGMENT_CHUNKS]. known: for each segment, whether it was in the list. back: positions that there are. Rights and front as of other
- *   queues.
- * Invariant. A chunk has a position here once. As long as that is not drawn, the chunk counts as one that the queue of free chunks has an entry for (chunk.h,
- *   I2).
- * Ordering. fresh[k] is stored before the positions are counted, which releases; a right acquires.
+ * Representation. fresh[k]: the segment that has row k, plus 1; 0 until it has entered the list. Rows are drawn when segments come into the list for the first
+ *   time, and several warps may bring some at once (listed/list.h), so later rows may enter first. newest: rows that were drawn. Position p is chunk p modulo
+ *   MM_OURO_SEGMENT_CHUNKS of segment fresh[p / MM_OURO_SEGMENT_CHUNKS] - 1. back: positions that there are: of the rows up to the first one that has not
+ *   entered. known: for each segment, whether it was in the list. Rights and front as of other queues.
+ * Invariants. A chunk has a position here once. As long as that is not drawn, the chunk counts as one that the queue of free chunks has an entry for (chunk.h,
+ *   I2). What rows bring for queues (array.h, storage.h) is prepared for all that back counts.
+ * Ordering. back, and then the number of positions, are stored with release, after the rows; a right acquires.
  */
 #ifndef MM_OURO_FRESH_H
 #define MM_OURO_FRESH_H
@@ -15,19 +16,35 @@
 
 /* The chunk of position p, which the caller has drawn with a right. */
 MM_FN uint32_t mm_fresh_chunk(const struct mm_heap_ref *ref, uint64_t p) {
-    return mm_load_acquire_u32(mm_chunks_fresh(ref, p / MM_OURO_SEGMENT_CHUNKS)) * MM_OURO_SEGMENT_CHUNKS + (uint32_t)p % MM_OURO_SEGMENT_CHUNKS;
+    const uint32_t s = mm_load_acquire_u32(mm_chunks_fresh(ref, p / MM_OURO_SEGMENT_CHUNKS)) - 1;
+    return s * MM_OURO_SEGMENT_CHUNKS + (uint32_t)p % MM_OURO_SEGMENT_CHUNKS;
 }
-/* Segments s + i, for bits i, enter. The caller has the lock of the list. Then mm_fresh_count: their chunks can be taken. */
-MM_FN void mm_fresh_add(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) {
+/* Draws n rows. Returns the first one. */
+MM_FN uint32_t mm_fresh_rows(const struct mm_heap_ref *ref, uint32_t n) {
+    return (uint32_t)mm_add_relaxed_u64(&mm_queue_of(ref, MM_OURO_FRESH)->newest, n);
+}
+/* Segments s + i, for bits i, have entered the list with rows from `row` on. Returns the chunks that can be taken now (mm_fresh_count). All lanes of `here`
+ * call, and have the lock of the list. */
+MM_FN uint32_t mm_fresh_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t s, uint64_t bits, uint32_t row) {
     struct mm_queue *of = mm_queue_of(ref, MM_OURO_FRESH);
-    const uint64_t chunks = (uint64_t)mm_popcount(bits) * MM_OURO_SEGMENT_CHUNKS, back = mm_load_relaxed_u64(&of->back);
-    uint64_t k = back / MM_OURO_SEGMENT_CHUNKS;
+    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), n = mm_popcount(bits);
+    const uint64_t rows = ref->user_bytes >> MM_SEGMENT_SHIFT, back = mm_load_relaxed_u64(&of->back) / MM_OURO_SEGMENT_CHUNKS;
+    uint64_t k = back;
     MM_ROLLED
-    for (; bits != 0; bits &= bits - 1, k++) {
-        mm_store_relaxed_u32(mm_chunks_fresh(ref, k), s + mm_ctz(bits));
-        mm_store_relaxed_u8(mm_chunks_known(ref, s + mm_ctz(bits)), 1);
+    for (uint32_t i = rank; i < n; i += many) {
+        const uint32_t in = s + mm_bits_select(bits, i);
+        mm_store_relaxed_u32(mm_chunks_fresh(ref, row + i), in + 1);
+        mm_store_relaxed_u8(mm_chunks_known(ref, in), 1);
     }
-    mm_store_release_u64(&of->back, back + chunks);
+    mm_warp_sync(here);
+    uint32_t ends;
+    MM_ROLLED
+    do {
+        ends = mm_warp_ballot(here, k + rank >= rows || mm_load_relaxed_u32(mm_chunks_fresh(ref, k + rank)) == 0);
+        k += mm_popcount(here & ((ends & (0 - ends)) - 1));
+    } while (ends == 0);
+    if (rank == 0 && k != back) mm_store_release_u64(&of->back, k * MM_OURO_SEGMENT_CHUNKS);
+    return (uint32_t)(k - back) * MM_OURO_SEGMENT_CHUNKS;
 }
 MM_FN void mm_fresh_count(const struct mm_heap_ref *ref, uint32_t chunks) { mm_add_acq_rel_u64(&mm_queue_of(ref, MM_OURO_FRESH)->count, chunks); }
 

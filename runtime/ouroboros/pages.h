@@ -191,19 +191,17 @@ MM_FN uint64_t mm_page_size(const struct mm_heap_ref *ref, uint64_t off) {
 MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_new) {
     if (is_new) mm_store_relaxed_u64(mm_chunk_header(ref, w), mm_chunk_queued(MM_OURO_FREE));
 }
-MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_new, int is_patient) {
-    if (is_new) return is_patient;
+MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_patient) {
     mm_and_release_u64(mm_chunk_header(ref, w), ~MM_LISTED_FULL);
     const int has_entry = mm_chunk_enqueue_soon(ref, w, MM_OURO_FREE, is_patient ? MM_OURO_LONG_LOOKS : 1);
     return is_patient && has_entry;
 }
 MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return mm_load_relaxed_u8(mm_chunks_known(ref, s)) == 0; }
-MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t n, uint32_t rank, uint32_t many) {
-    mm_queues_begin(ref, (uint32_t)(mm_load_relaxed_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS), n, rank, many);
-}
-MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) {
-    const uint32_t chunks = MM_OURO_SEGMENT_CHUNKS * mm_popcount(bits);
-    mm_fresh_add(ref, s, bits);
+MM_FN uint32_t mm_listed_rows(const struct mm_heap_ref *ref, uint32_t n) { return mm_fresh_rows(ref, n); }
+MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t row, uint32_t n, uint32_t rank, uint32_t many) { mm_queues_begin(ref, row, n, rank, many); }
+MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t here, uint32_t s, uint64_t bits, uint32_t row) {
+    const uint32_t chunks = mm_fresh_add(ref, here, s, bits, row);
+    if (mm_warp_lane() != mm_ctz(here) || chunks == 0) return;
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_queue_reserve(ref, MM_OURO_FREE, chunks);
     mm_fresh_count(ref, chunks);
 }

@@ -23,7 +23,7 @@ struct mm_queue {
     uint64_t front, spare2[15];                                               /* positions that were drawn for entries to take */
     uint64_t back, spare3[15];                                                /* and to put */
     uint64_t lock, chunks, shape, spare5;                                     /* lock: ring.h, links.h; chunks, shape: array.h */
-    uint64_t oldest, newest;                                                  /* ring.h, links.h */
+    uint64_t oldest, newest;                                                  /* ring.h, links.h; newest: fresh.h, too */
     uint64_t pool_fresh;                                                      /* storage.h, in the queue of free chunks */
     uint64_t refused, dropped;                                                /* queue.h */
     uint64_t spare4[8];

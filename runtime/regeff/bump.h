@@ -23,17 +23,12 @@
 #define MM_LISTED_WORDS MM_SEGMENT_PAGES
 MM_FN uint64_t *mm_listed_word(const struct mm_heap_ref *ref, uint32_t w) { return mm_page_words(ref, w) + 1; }
 MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_new) {
-    (void)is_new;
-    (void)ref, (void)w;
+    (void)ref, (void)w, (void)is_new;
 }
-MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_new, int is_patient) {
-    (void)is_new;
+MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_patient) {
     mm_store_published_u64(mm_listed_word(ref, w), MM_LISTED_FULL);
     return is_patient;
 }
-MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return (void)ref, (void)s, 0; }
-MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t n, uint32_t rank, uint32_t many) { (void)ref, (void)n, (void)rank, (void)many; }
-MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) { (void)ref, (void)s, (void)bits; }
 
 #include "runtime/listed/list.h"
 

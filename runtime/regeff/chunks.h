@@ -158,14 +158,10 @@ MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_n
     if (units != 0) mm_store_relaxed_u32(&mm_ring_header(ref, (uint64_t)w * 32)->end, in + units);
     if (w % 2 == 0) mm_store_relaxed_u64(mm_ring_live(ref, (uint64_t)w * 32), 0);
 }
-MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_new, int is_patient) {
-    (void)is_new;
+MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_patient) {
     const uint64_t begins = mm_ring_first_units(w % MM_RING_WORDS * 32) != 0;
     mm_store_published_u64(mm_listed_word(ref, w), begins << 32);
     return is_patient;
 }
-MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return (void)ref, (void)s, 0; }
-MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t n, uint32_t rank, uint32_t many) { (void)ref, (void)n, (void)rank, (void)many; }
-MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) { (void)ref, (void)s, (void)bits; }
 
 #endif

@@ -26,7 +26,7 @@ START_TEST(a_sweep_while_the_list_changes) {
     unit_eq(sweep_for(ref, 1).most, 0);
     unit_eq(mm_list_lock(ref), 1);
     unit_eq(sweep_for(ref, 1).most, MM_LISTED_UNITS_MAX);
-    mm_list_unlock(ref);
+    mm_list_unlock(ref, 1);
     unit_eq(sweep_for(ref, 1).most, 0);
 }
 END_TEST
@@ -170,10 +170,10 @@ START_TEST(pages_next_to_a_span) {
 }
 END_TEST
 
-/* At each step a segment is in the list or in the free tree, or else the list is locked. */
+/* At each step a segment is in the list or in the free tree, or else it is counted as coming, or the list is locked. */
 static uint32_t on_its_way;
 static void look_for_it(void) {
-    int is_found = mm_list_state(ref)->lock != 0 || (*mm_tree_leaf(mm_segment_free_tree(ref), on_its_way) >> on_its_way % 64 & 1);
+    int is_found = (mm_list_state(ref)->lock | mm_list_state(ref)->coming) != 0 || (*mm_tree_leaf(mm_segment_free_tree(ref), on_its_way) >> on_its_way % 64 & 1);
     for (uint32_t k = 0; k < mm_list_state(ref)->count; k++) is_found |= mm_list_entries(ref)[k] == on_its_way;
     unit_holds(is_found, "segment %u is in no place", on_its_way);
 }
@@ -187,19 +187,20 @@ START_TEST(a_segment_on_its_way) {
 }
 END_TEST
 
-/* While lanes of its own warp have the list's lock, a caller gets pages at once. */
+/* While lanes of its own warp bring segments, a caller gets pages at once. */
 #define OTHER_WARP 1000u
 static long waited_steps;
 static void count_step(void) { waited_steps++; }
 START_TEST(a_list_that_its_own_warp_has) {
-    unit_eq(mm_list_lock(ref), 1);
+    const uint32_t slot = mm_warp_slot();
+    mm_list_state(ref)->coming = SEGMENTS, *mm_list_growers(ref, slot) = 1ull << slot % 64;
     unit_waits = 0;
     uint8_t *const p = take(100);
     unit_holds(p != NULL && mm_list_count(ref) == 0, "%p, with %u segments in the list", (void *)p, mm_list_count(ref));
     unit_lt((uint64_t)unit_waits, 16);
     unit_holds(mm_heap_usable_size(ref, p) >= 100, "usable: %llu", (unsigned long long)mm_heap_usable_size(ref, p));
     mm_heap_free(ref, p);
-    mm_list_unlock(ref);
+    mm_list_state(ref)->coming = *mm_list_growers(ref, slot) = 0;
     mm_heap_free(ref, take(100));
     unit_eq(mm_list_count(ref), 1);
     /* of the same warp, retiring does not wait either */
@@ -208,21 +209,21 @@ START_TEST(a_list_that_its_own_warp_has) {
     unit_eq(mm_segment_retire(ref, 1, mm_list_segment(ref, 0)), 0);
     unit_each_step = NULL;
     unit_lt((uint64_t)waited_steps, MM_LISTED_WORDS + 100);
-    mm_list_unlock(ref);
+    mm_list_unlock(ref, 1);
     unit_eq(mm_segment_retire(ref, 1, mm_list_segment(ref, 0)), 1);
 }
 END_TEST
 
-/* A caller that waits for the list looks at its lock, and searches again only now and then. */
+/* A caller that waits for segments that others bring looks at the list, and searches again only now and then. */
 START_TEST(a_wait_for_the_list) {
     take_the_rest();
-    mm_list_state(ref)->lock = OTHER_WARP;
+    mm_list_state(ref)->coming = SEGMENTS;
     busy_polls = 4096, waited_steps = unit_waits = 0, unit_each_step = count_step;
     unit_holds(take(1) == NULL, "there is nothing");
     unit_each_step = NULL, busy_polls = BUSY_POLLS;
     unit_lt(4096, unit_waits);
     unit_holds(waited_steps < 16 * unit_waits, "%ld steps for %ld waits", waited_steps, unit_waits);
-    mm_list_unlock(ref);
+    mm_list_state(ref)->coming = 0;
 }
 END_TEST
 
