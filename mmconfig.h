@@ -200,8 +200,9 @@
  * mm_slices_retire_some looks at. Words of a segment that a lane takes at once. */
 #define MM_LISTED_SHARE 16
 #define MM_LISTED_BATCH 32
-#define MM_LISTED_BUSY_POLLS (1u << 18)
-#define MM_LISTED_BUSY_LOOKS 16
+#define MM_LISTED_BUSY_POLLS (1u << 15)
+#define MM_LISTED_BUSY_LOOKS 4
+#define MM_LISTED_PAUSE 32
 #define MM_LISTED_UNSURE 4
 #define MM_LISTED_RETIRE_SOME 4
 #define MM_LISTED_AT_ONCE 4

@@ -110,7 +110,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
     uint32_t random = mm_random() + lane * 0x9e3779b1u, probes = 0, polls = 0, sweeps = 0, unsure = 0, listed = 0;
     uint32_t patience = mm_listed_patience(n, 0);
     int is_span = 0;                               /* the lane takes pages */
-    uint32_t wants = 0;                            /* bytes that lanes of the warp wait for the list with */
+    uint32_t wants = 0;                            /* bytes that the warp has counted as wanted (list.h) */
     uint64_t address = 0, awaited = 0, before = 0; /* the awaited round of sweeps; mapped segments when the last search for one failed */
     enum mm_listed_stage stage = MM_LISTED_DRAW;
     struct mm_shortage shortage = MM_SHORTAGE_NONE;
@@ -129,13 +129,13 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         }
         if (stage == MM_LISTED_DRAW && address != 0) stage = MM_LISTED_DONE;
         else if (stage == MM_LISTED_DRAW && (count == 0 || ++probes >= patience)) stage = MM_LISTED_GROW;
-        const uint32_t grows = mm_warp_ballot(here, stage == MM_LISTED_GROW);
-        if (grows != 0 || wants != 0) {
-            const uint32_t now = mm_warp_sum(here, stage == MM_LISTED_GROW ? (uint32_t)bytes : 0);
+        const int is_short = stage == MM_LISTED_GROW || (stage == MM_LISTED_DRAW && 2 * probes >= patience);
+        if (wants != 0 || mm_warp_ballot(here, is_short) != 0) {
+            const uint32_t now = mm_warp_sum(here, is_short ? (uint32_t)bytes : 0);
             if (lane == leader && now != wants) mm_list_want(ref, (uint64_t)now - wants);
             wants = now;
         }
-        if (grows != 0) {
+        if (mm_warp_ballot(here, stage == MM_LISTED_GROW) != 0) {
             const enum mm_listed added = mm_list_add(ref, here, count);
             if (stage == MM_LISTED_GROW && added == MM_LISTED_MORE) {
                 stage = MM_LISTED_DRAW, probes = 0;
@@ -149,7 +149,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
                 stage = MM_LISTED_SHORT, before = mapped;
             }
             if (added == MM_LISTED_BUSY) {
-                mm_pause(ref, MM_MAKE_PAUSE);
+                mm_pause(ref, MM_LISTED_PAUSE);
                 mm_wait();
             }
         }

@@ -23,20 +23,17 @@ MM_FN uint32_t mm_fresh_chunk(const struct mm_heap_ref *ref, uint64_t p) {
 MM_FN uint32_t mm_fresh_rows(const struct mm_heap_ref *ref, uint32_t n) {
     return (uint32_t)mm_add_relaxed_u64(&mm_queue_of(ref, MM_OURO_FRESH)->newest, n);
 }
-/* Segments s + i, for bits i, have entered the list with rows from `row` on. Returns the chunks that can be taken now (mm_fresh_count). All lanes of `here`
- * call, and have the lock of the list. */
-MM_FN uint32_t mm_fresh_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t s, uint64_t bits, uint32_t row) {
+/* Segment s enters the list with row k. The caller has the lock of the list. */
+MM_FN void mm_fresh_enters(const struct mm_heap_ref *ref, uint32_t s, uint32_t k) {
+    mm_store_relaxed_u32(mm_chunks_fresh(ref, k), s + 1);
+    mm_store_relaxed_u8(mm_chunks_known(ref, s), 1);
+}
+/* Segments may have entered. Returns how many chunks can be taken now (mm_fresh_count). All lanes of `here` call. */
+MM_FN uint32_t mm_fresh_entered(const struct mm_heap_ref *ref, uint32_t here) {
     struct mm_queue *of = mm_queue_of(ref, MM_OURO_FRESH);
-    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), n = mm_popcount(bits);
+    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane()));
     const uint64_t rows = ref->user_bytes >> MM_SEGMENT_SHIFT, back = mm_load_relaxed_u64(&of->back) / MM_OURO_SEGMENT_CHUNKS;
     uint64_t k = back;
-    MM_ROLLED
-    for (uint32_t i = rank; i < n; i += many) {
-        const uint32_t in = s + mm_bits_select(bits, i);
-        mm_store_relaxed_u32(mm_chunks_fresh(ref, row + i), in + 1);
-        mm_store_relaxed_u8(mm_chunks_known(ref, in), 1);
-    }
-    mm_warp_sync(here);
     uint32_t ends;
     MM_ROLLED
     do {

@@ -199,8 +199,9 @@ MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_patie
 MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return mm_load_relaxed_u8(mm_chunks_known(ref, s)) == 0; }
 MM_FN uint32_t mm_listed_rows(const struct mm_heap_ref *ref, uint32_t n) { return mm_fresh_rows(ref, n); }
 MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t row, uint32_t n, uint32_t rank, uint32_t many) { mm_queues_begin(ref, row, n, rank, many); }
-MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t here, uint32_t s, uint64_t bits, uint32_t row) {
-    const uint32_t chunks = mm_fresh_add(ref, here, s, bits, row);
+MM_FN void mm_listed_enters(const struct mm_heap_ref *ref, uint32_t s, uint32_t row) { mm_fresh_enters(ref, s, row); }
+MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t here) {
+    const uint32_t chunks = mm_fresh_entered(ref, here);
     if (mm_warp_lane() != mm_ctz(here) || chunks == 0) return;
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_queue_reserve(ref, MM_OURO_FREE, chunks);
     mm_fresh_count(ref, chunks);
