@@ -185,30 +185,13 @@ MM_FN uint32_t mm_list_expect(const struct mm_heap_ref *ref, uint32_t count) {
     return n != 0 && mm_cas_acq_rel_u64(&of->coming, coming, coming + n) ? n : 0;
 }
 
-/* Lets the list grow. known: the number of segments in which the lanes found nothing; if the list has more by now, it stays as it is (MM_LISTED_MORE).
- * MM_LISTED_ANY: it grows anyway. All lanes of `here` call, with the same `known`. */
-MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t known) {
-    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here), slot = mm_warp_slot();
-    uint32_t added = MM_LISTED_BUSY, leaf = 0, row = 0;
-    uint64_t bits = 0, news = 0;
+/* Prepares the segments of `bits`, which the caller has taken, and lets them enter the list. slot: where the warp counts as bringing them. All lanes of `here`
+ * call. */
+MM_FN_RARE void mm_list_bring(const struct mm_heap_ref *ref, uint32_t here, uint32_t slot, uint32_t leaf, uint64_t bits) {
+    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here);
+    uint32_t row = 0, is_locked = 0;
+    uint64_t news = 0;
     int is_patient = 1;
-    if (rank == 0) {
-        const uint32_t count = mm_list_count(ref);
-        if (count > known) added = MM_LISTED_MORE;
-        else if (mm_list_is_vain(ref, known) || count >= MM_LISTED_SEGMENTS_MAX) added = MM_LISTED_NO_SEGMENT;
-        else {
-            const uint32_t n = mm_list_expect(ref, count);
-            if (n != 0) {
-                mm_or_release_u64(mm_list_growers(ref, slot), 1ull << slot % 64);
-                bits = mm_segments_take(ref, n, &leaf), added = bits != 0 ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
-                if (mm_popcount(bits) < n) mm_add_release_u64(&mm_list_state(ref)->coming, 0 - (uint64_t)(n - mm_popcount(bits)));
-                if (bits == 0) mm_and_release_u64(mm_list_growers(ref, slot), ~(1ull << slot % 64));
-            } else if (mm_list_is_own(ref)) added = MM_LISTED_OWN;
-        }
-    }
-    mm_warp_sync(here);
-    added = mm_warp_shuffle(here, added, leader), leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
-    if (bits == 0) return (enum mm_listed)added;
     MM_ROLLED
     for (uint32_t i = rank; i < 64; i += many) news |= bits >> i & 1 ? (uint64_t)mm_listed_is_new(ref, leaf * 64 + i) << i : 0;
     news = (uint64_t)mm_warp_or(here, (uint32_t)(news >> 32)) << 32 | mm_warp_or(here, (uint32_t)news);
@@ -234,7 +217,6 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
         for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many) is_patient = mm_listed_fill(ref, s * MM_LISTED_WORDS + w, is_patient);
     }
     mm_warp_sync(here);
-    uint32_t is_locked = 0;
     if (rank == 0) {
         const uint32_t s = leaf * 64 + mm_ctz(bits);
         struct mm_list_batch *batch = mm_list_batch(ref, s);
@@ -248,10 +230,36 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
         } while (!mm_cas_acq_rel_u64(lock, now, (uint64_t)(s + 1) << 32 | (is_locked ? slot + 1 : (uint32_t)now)));
     }
     mm_warp_sync(here);
-    if (mm_warp_shuffle(here, is_locked, leader)) mm_list_unlock(ref, here);
-    if (rank == 0) mm_and_release_u64(mm_list_growers(ref, slot), ~(1ull << slot % 64));
+    if (mm_warp_ballot(here, is_locked) != 0) mm_list_unlock(ref, here);
+}
+/* The part of one lane of mm_list_add: takes segments, if the warp may bring some. Returns them: bits of *leaf; *added: what mm_list_add returns. */
+MM_FN_RARE uint64_t mm_list_take(const struct mm_heap_ref *ref, uint32_t known, uint32_t slot, uint32_t *leaf, enum mm_listed *added) {
+    const uint32_t count = mm_list_count(ref), is_vain = count >= MM_LISTED_SEGMENTS_MAX || mm_list_is_vain(ref, known);
+    const uint32_t n = count > known || is_vain ? 0 : mm_list_expect(ref, count);
+    *added = count > known ? MM_LISTED_MORE : is_vain ? MM_LISTED_NO_SEGMENT : mm_list_is_own(ref) ? MM_LISTED_OWN : MM_LISTED_BUSY;
+    if (n == 0) return 0;
+    mm_or_release_u64(mm_list_growers(ref, slot), 1ull << slot % 64);
+    const uint64_t bits = mm_segments_take(ref, n, leaf);
+    *added = bits != 0 ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
+    if (bits == 0) mm_and_release_u64(mm_list_growers(ref, slot), ~(1ull << slot % 64));
+    if (mm_popcount(bits) < n) mm_add_release_u64(&mm_list_state(ref)->coming, 0 - (uint64_t)(n - mm_popcount(bits)));
+    return bits;
+}
+/* Lets the list grow. known: the number of segments in which the lanes found nothing; if the list has more by now, it stays as it is (MM_LISTED_MORE).
+ * MM_LISTED_ANY: it grows anyway. All lanes of `here` call, with the same `known`. */
+MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t known) {
+    const uint32_t leader = mm_ctz(here), slot = mm_warp_slot();
+    const int is_leader = mm_warp_lane() == leader;
+    enum mm_listed added = MM_LISTED_BUSY;
+    uint32_t leaf = 0;
+    uint64_t bits = 0;
+    if (is_leader) bits = mm_list_take(ref, known, slot, &leaf, &added);
     mm_warp_sync(here);
-    return (enum mm_listed)added;
+    leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
+    if (bits != 0) mm_list_bring(ref, here, slot, leaf, bits);
+    if (is_leader && bits != 0) mm_and_release_u64(mm_list_growers(ref, slot), ~(1ull << slot % 64));
+    mm_warp_sync(here);
+    return (enum mm_listed)mm_warp_shuffle(here, added, leader);
 }
 
 /* Takes segment s out of the list. The caller holds the lock, and has made all of its words full. */
