@@ -28,8 +28,14 @@ MM_FN_RARE void mm_device_free_other(uint64_t left) {
     else mm_no_heap();
 }
 
-/* Leaf function, kept out of line: needs no stack frame. Without a heap there are no slices. */
-static __device__ __noinline__ uint64_t mm_device_draw(size_t bytes) {
+/* A leaf function, kept out of line, needs no stack frame; if it calls others, it is one frame less in line. What a frame has saved is in no cache after an
+ * acquire. Without a heap there are no slices. */
+#if MM_ALLOCATOR_LEAF
+#define MM_DRAW_FN static __device__ __noinline__
+#else
+#define MM_DRAW_FN MM_FN
+#endif
+MM_DRAW_FN uint64_t mm_device_draw(size_t bytes) {
     return MM_LIKELY(MM_HEAP_REF.open_bytes) ? mm_heap_draw(&MM_HEAP_REF, bytes) : mm_token_large(bytes);
 }
 

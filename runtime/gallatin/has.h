@@ -5,5 +5,7 @@
 
 /* Whether it has checked runs (runtime/checked); the code of an allocator without them has none for them. */
 #define MM_ALLOCATOR_CHECKED 1
+/* Whether malloc's first part calls no function. */
+#define MM_ALLOCATOR_LEAF 1
 
 #endif

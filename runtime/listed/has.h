@@ -4,6 +4,9 @@
 #define MM_LISTED_HAS_H
 
 #define MM_ALLOCATOR_CHECKED 0
+#ifndef MM_ALLOCATOR_LEAF
+#define MM_ALLOCATOR_LEAF 1
+#endif
 
 #define MM_LISTED_OWNER 1u /* of the pages of listed segments */
 /* The low half of a word that describes nothing that can be claimed (list.h). */

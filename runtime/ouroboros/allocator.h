@@ -13,14 +13,12 @@
 #define MM_SMALL_BYTES_MAX ((uint64_t)MM_OURO_CHUNK_BYTES)
 #define MM_SMALL_ALIGN_MAX MM_OURO_CHUNK_BYTES /* a page begins at a multiple of its size */
 
-MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return (void)ref, MM_TOKEN | bytes; }
-MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
-    const uint32_t here = mm_warp_group(token >> 63);
-    void *p = (void *)mm_pages_draw(ref, mm_listed_units(token & ~MM_TOKEN) - 1); /* a heap with free pages needs nothing else */
-    if (p == NULL) p = mm_listed_malloc(ref, token);
-    mm_warp_sync(here);
-    return p;
+/* A heap with free pages needs nothing else. */
+MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
+    const uint64_t got = mm_pages_draw(ref, mm_listed_units(bytes) - 1);
+    return got != 0 ? got : MM_TOKEN | bytes;
 }
+MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) { return mm_listed_malloc(ref, token); }
 MM_FN uint32_t mm_small_aligned(uint64_t bytes, uint64_t align) { return (uint32_t)(bytes > align ? bytes : align); }
 
 /* What is left of a free (core/handles.h): MM_DEFERRED_SLICE or MM_DEFERRED_TWICE, and where in the heap the page begins, in bytes. */

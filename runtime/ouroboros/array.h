@@ -9,6 +9,9 @@
  *   clears the row before it counts, and a queue uses only rows that count.
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
  *   they are in one lap of the array; those of the next lap get other slots.
+ * Ordering. A caller reads the shape, relaxed, before it draws a position: the access is under way while others are, and an acquire would wait for it (a tenth
+ *   of malloc). So a caller may know a row of which it has not acquired that it was cleared. Rows are cleared before their segments count, long before a queue
+ *   has them, and slots are only accessed by atomics, which GPUs execute where they keep the newest value.
  * Linearisation point of a change: the compare-and-swap of shape, so that of callers that saw the same array one changes it. If another one saw
  *   more rows, the array gets them at the next cut; what finds no slot until then is found by sweeps.
  * Stale. A thread whose position the change moved comes to another slot than the one that put or takes there. A putter leaves its entry behind front, or in a
@@ -41,10 +44,11 @@ MM_FN uint32_t *mm_array_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     return (uint32_t *)(ref->table + MM_CLASS_COUNT * MM_EXTENT * 8ull + (at >> mm_array_shift(q)) * MM_ARRAY_ROW_BYTES) + mm_array_before(q) +
            at % (1u << mm_array_shift(q));
 }
+MM_FN uint64_t mm_queue_view(const struct mm_heap_ref *ref, uint32_t q) { return mm_load_relaxed_u64(&mm_queue_of(ref, q)->shape); }
 /* The slot of position p. */
-MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t most) {
-    (void)most;
-    const uint64_t shape = mm_load_acquire_u64(&mm_queue_of(ref, q)->shape), slots = mm_array_slots(q, shape >> 32);
+MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t shape, uint32_t most) {
+    (void)ref, (void)most;
+    const uint64_t slots = mm_array_slots(q, shape >> 32);
     uint64_t at = p + (uint32_t)shape;
     if (at >= slots) at = (at | slots) >> 32 == 0 ? (uint32_t)at % (uint32_t)slots : at % slots;
     return mm_array_slot(ref, q, at);

@@ -34,7 +34,7 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
     for (uint32_t rounds = 0; left != 0 && rounds < 2 * MM_OURO_TRIES; rounds++) {
         const uint32_t wanted = mm_popcount(left), rank = mm_popcount(left & mm_bits_low(lane)), least = (wanted - 1) / pages + 1;
         uint32_t rights = 0, is_last = 0;
-        uint64_t first = 0;
+        uint64_t first = 0, view = mm_queue_view(ref, q); /* it does not wait for what follows */
         if (lane == leader) {
             if (from == q && rounds >= MM_OURO_TRIES) from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
             uint32_t want = least;
@@ -50,12 +50,13 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         const uint32_t found = mm_warp_shuffle(group, is_last << 16 | from << 8 | rights, leader);
         first = mm_warp_shuffle_u64(group, first, leader);
         rights = found & 255, from = found >> 8 & 255;
+        if (from != q) view = mm_queue_view(ref, from);
         if (found >> 16 != 0) break;
         if (rights == 0) continue;
         const uint32_t inverse = (1u << 16) / rights + 1, which = rank * inverse >> 16; /* rank / rights, of numbers up to 32 */
         struct mm_pages_got got = {0, 0, MM_QUEUE_NONE};
         uint32_t passes = 0, entry = MM_QUEUE_NONE;
-        if (left >> lane & 1 && which == 0) entry = from == MM_OURO_FRESH ? mm_fresh_chunk(ref, first + rank) : mm_queue_take(ref, from, first + rank, &passes);
+        if (left >> lane & 1 && which == 0) entry = from == MM_OURO_FRESH ? mm_fresh_chunk(ref, first + rank) : mm_queue_take(ref, from, first + rank, view, &passes);
         mm_warp_sync(group);
         mm_queue_pass_lanes(ref, group, from, first, first + rank, passes);
         if (entry != MM_QUEUE_NONE) {

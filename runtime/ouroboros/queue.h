@@ -47,10 +47,10 @@
 #define MM_QUEUE_SKIP ~0u
 #define MM_QUEUE_NONE ~0u
 
-/* Puts an entry at position p of queue q, which the caller has drawn; the caller counts it. Returns whether it did. Releases. looks: for a queue chunk that
- * another thread installs. */
-MM_FN int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t entry, uint32_t looks) {
-    uint32_t *const slot = mm_queue_slot(ref, q, p, looks);
+/* Puts an entry at position p of queue q, which the caller has drawn; the caller counts it. Returns whether it did. Releases. view: what mm_queue_view said
+ * before. looks: for a queue chunk that another thread installs. */
+MM_FN int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view, uint32_t entry, uint32_t looks) {
+    uint32_t *const slot = mm_queue_slot(ref, q, p, view, looks);
     if (slot != NULL && mm_cas_acq_rel_u32(slot, 0, entry + 1)) return 1;
     if (slot != NULL) mm_cas_acq_rel_u32(slot, MM_QUEUE_SKIP, 0);
     mm_queue_pass(ref, q, p, slot != NULL ? 1 : 1 + mm_queue_skip(p, &mm_queue_of(ref, q)->back));
@@ -66,12 +66,13 @@ MM_FN uint32_t mm_queue_put_lanes(const struct mm_heap_ref *ref, uint32_t here, 
     if (entry == MM_QUEUE_NONE) return 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_OURO_TRIES && many != 0 && !mm_queue_is_full(ref, q, group, looks); tries++) {
+        const uint64_t view = mm_queue_view(ref, q);
         uint64_t p = lane == leader ? mm_add_relaxed_u64(&of->back, many) : 0;
         uint32_t wait = looks;
         p = mm_warp_shuffle_u64(group, p, leader) + mm_popcount(lanes & mm_bits_low(lane));
         MM_ROLLED
         for (uint32_t left = rest; left != 0; left &= left - 1, p++)
-            if (mm_queue_put_at(ref, q, p, entry + mm_ctz(left), wait)) rest ^= left & (0 - left);
+            if (mm_queue_put_at(ref, q, p, view, entry + mm_ctz(left), wait)) rest ^= left & (0 - left);
             else wait = (wait + 1) / 2;
         mm_warp_sync(group);
         lanes = mm_warp_ballot(group, rest != 0);
@@ -86,8 +87,8 @@ MM_FN uint32_t mm_queue_put_lanes(const struct mm_heap_ref *ref, uint32_t here, 
 /* Takes the entry at position p, which the caller has drawn with a right. Returns it, or MM_QUEUE_NONE, and gives the right back. *passes: how often the caller
  * has to pass there (mm_queue_pass_lanes), before it puts anything: a put may wait for a queue chunk that comes back when all have passed. (With passes after
  * the puts, a kernel that allocates and frees all the time did not end in 20 s.) */
-MM_FN uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t *passes) {
-    uint32_t *const slot = mm_queue_slot(ref, q, p, MM_OURO_LONG_LOOKS);
+MM_FN uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view, uint32_t *passes) {
+    uint32_t *const slot = mm_queue_slot(ref, q, p, view, MM_OURO_LONG_LOOKS);
     MM_ROLLED
     for (uint32_t looks = 0; slot != NULL; looks++) {
         const uint32_t entry = looks == 0 || mm_load_relaxed_u32(slot) != 0 ? mm_exchange_acquire_u32(slot, 0) : 0;

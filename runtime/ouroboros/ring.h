@@ -82,7 +82,9 @@ MM_FN uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64
     const uint64_t empty = mm_ring_empty(number), none = empty | MM_RING_NONE;
     return !mm_ring_await(ref, q, 1u << mm_warp_lane(), number, 0, most) && mm_cas_acq_rel_u64(at, empty, none) ? none : mm_load_acquire_u64(at);
 }
-MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t most) {
+MM_FN uint64_t mm_queue_view(const struct mm_heap_ref *ref, uint32_t q) { return (void)ref, (void)q, 0; }
+MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view, uint32_t most) {
+    (void)view;
     const uint64_t number = p >> MM_OURO_STORE_SHIFT;
     const uint32_t in = (uint32_t)p % MM_STORE_SLOTS;
     uint64_t word = mm_load_acquire_u64(mm_ring_at(ref, q, number));
@@ -96,6 +98,8 @@ MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t g
     if (MM_LIKELY(mm_warp_ballot(group, mm_load_relaxed_u64(&of->newest) <= next + 1) == 0)) return 0;
     return mm_warp_ballot(group, next >= mm_load_relaxed_u64(&of->oldest) + MM_STORE_NUMBERS / 2) != 0 || !mm_ring_await(ref, q, group, next, 1, most);
 }
+/* Whether the word of a number is that of the next lap, or a later one: all have passed. */
+MM_FN int mm_ring_has_passed(uint64_t word, uint64_t number) { return (word ^ mm_ring_empty(number + MM_STORE_NUMBERS)) >> 32 == 0; }
 /* The last one that passes gives the queue chunk back, makes the word that of the next lap, and oldest goes on. */
 MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
     const uint64_t number = p >> MM_OURO_STORE_SHIFT;
@@ -105,10 +109,14 @@ MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_
     mm_cas_acq_rel_u64(at, word, mm_ring_empty(number + MM_STORE_NUMBERS));
     if (mm_ring_is_there(word)) mm_store_give(ref, (uint32_t)word);
     MM_ROLLED
-    for (uint64_t first = mm_load_relaxed_u64(oldest);; first = mm_load_relaxed_u64(oldest)) {
-        const uint64_t next = mm_add_acq_rel_u64(mm_ring_at(ref, q, first), 0); /* by an addition, so that one of two sees the other */
-        if ((next ^ mm_ring_empty(first + MM_STORE_NUMBERS)) >> 32 != 0) return;
-        mm_cas_acq_rel_u64(oldest, first, first + 1);
+    for (;;) {
+        const uint64_t first = mm_load_relaxed_u64(oldest);
+        uint64_t seen[MM_OURO_PASSED];
+        uint32_t done = 0;
+        for (uint32_t i = 0; i < MM_OURO_PASSED; i++) seen[i] = mm_load_relaxed_u64(mm_ring_at(ref, q, first + i));
+        for (uint32_t i = 0; i < MM_OURO_PASSED; i++) done += done == i && mm_ring_has_passed(seen[i], first + i);
+        if (done == 0 && !mm_ring_has_passed(mm_add_acq_rel_u64(mm_ring_at(ref, q, first), 0), first)) return; /* so one of two sees the other */
+        if (!mm_cas_relaxed_u64(oldest, first, first + done + (done == 0))) return; /* who was faster goes on, and comes to this number, too */
     }
 }
 /* The caller has position p, in a queue chunk that has no slots: draws those that are left in it, too, from *drawn, which is front or back. Returns how many. A

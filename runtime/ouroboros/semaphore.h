@@ -5,6 +5,7 @@
  *   callers wanted and found no entry for, in all, modulo 2^32; and how many warps are cutting a chunk. In the paper the three are one word, with 14 bits for
  *   what callers wait for: 16,384 lanes overflow it, and an H200 has 270,336.
  * Invariant. Rights that callers have, plus count, are at most the entries in the queue: an entry is counted after it is put.
+ * Ordering. The count publishes nothing: slots do (queue.h). Who has a right may come to a slot before its entry, and waits.
  * Waiting. A caller that finds no entry adds the pages that it wants to `wanted`. Each time that passes a multiple of the pages of a chunk, the caller that did
  *   it cuts one, so callers that come at once cut as many as they need. The others wait, MM_OURO_LOOKS looks at most, since the warp that cuts may be
  *   suspended, or be the caller's own; and only MM_OURO_SHORT_LOOKS if nobody cuts. Then they cut a chunk themselves. Both halves are hints: they decide who
@@ -34,19 +35,19 @@ MM_FN struct mm_queue *mm_queue_of(const struct mm_heap_ref *ref, uint32_t q) {
     return (struct mm_queue *)(ref->classes_at + (1 + q) * sizeof(struct mm_class_state));
 }
 
-/* Rights to up to `want` entries of queue q. Returns how many. Acquires. */
+/* Rights to up to `want` entries of queue q. Returns how many. Those to fresh chunks acquire (fresh.h). */
 MM_FN uint32_t mm_semaphore_take(const struct mm_heap_ref *ref, uint32_t q, uint32_t want) {
     uint64_t *count = &mm_queue_of(ref, q)->count;
     const int64_t seen = (int64_t)mm_load_relaxed_u64(count);
     if (seen <= 0) return 0;
     if (seen < (int64_t)want) want = (uint32_t)seen;
-    const int64_t had = (int64_t)mm_add_acquire_u64(count, 0 - (uint64_t)want);
+    const int64_t had = (int64_t)(q == MM_OURO_FRESH ? mm_add_acquire_u64(count, 0 - (uint64_t)want) : mm_add_relaxed_u64(count, 0 - (uint64_t)want));
     const uint32_t got = had >= (int64_t)want ? want : had > 0 ? (uint32_t)had : 0;
     if (got < want) mm_add_relaxed_u64(count, want - got);
     return got;
 }
-/* n entries were put; or rights come back. Releases. */
-MM_FN void mm_semaphore_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { mm_add_release_u64(&mm_queue_of(ref, q)->count, n); }
+/* n entries were put; or rights come back. */
+MM_FN void mm_semaphore_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { mm_add_relaxed_u64(&mm_queue_of(ref, q)->count, n); }
 
 /* n lanes found no entry. Returns 1 if there may be some now; 0: the caller has to cut a chunk. */
 MM_FN_RARE int mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
