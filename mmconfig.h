@@ -205,7 +205,7 @@
 #define MM_LISTED_PAUSE 32
 #define MM_LISTED_UNSURE 4
 #define MM_LISTED_RETIRE_SOME 4
-#define MM_LISTED_AT_ONCE 4
+#define MM_LISTED_AT_ONCE 2
 
 /* Random walk (runtime/random_walk). Log2 of the bytes of a unit: 256, the paper's pages. The most units of an allocation; larger ones are runs (the paper's
  * limit). Draws in vain after which the list of segments grows: draws that see words, and those that see one unit; and after which a sweep begins, if it cannot
@@ -237,7 +237,8 @@
 #define MM_OURO_STORE_SHIFT 11
 #define MM_OURO_RING_SHIFT 12
 #define MM_OURO_STACKS 8
-#define MM_OURO_PASSED 8
+#define MM_OURO_PASSED 4
+#define MM_OURO_EARLY 64
 #define MM_OURO_LIST_SHIFT 18
 #define MM_OURO_LOOKS 64
 #define MM_OURO_SHORT_LOOKS 4

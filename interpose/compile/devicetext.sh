@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # devicetext.sh PTXAS ARCH DEVICE.ptx OUT.ptx
 # Rewrites the PTX that nvcc -rdc=true -ptx made from runtime/device.cu: renames the entry points to the names that programs call, since nvcc
-# cannot compile functions of such names; makes them and the heap variable weak, and aligns the variable to 16; removes comments, and
-# hints for tools about unused bytes of a load, which need PTX 8.3. Declares the lowest PTX version with which
+# cannot compile functions of such names; makes them and the heap variable weak, and aligns the variable to 16; names other functions mm$NAME, without
+# the hash of a path and the types, which were a twentieth of a library; removes comments, and hints for tools about unused bytes of a load, which need
+# PTX 8.3. Declares the lowest PTX version with which
 # ptxas accepts the text, because other toolkits read it, too.
 set -eu
 ptxas=$1 arch=$2 in=$3 out=$4
@@ -22,6 +23,8 @@ while read -r name; do
 done < <(sed -nE 's/^\.global [^=;]* ([^][ =;]+)(\[[0-9]+\])?( = .*)?;.*/\1/p' "$in")
 sed -E "$rename" "$in" |
     sed -E 's/[[:space:]]*\/\/.*//; /^[[:space:]]*$/d; /^[[:space:]]*\.pragma "used_bytes_mask [^"]*";$/d
+    s/\b_ZN[0-9]+_INTERNAL_[0-9a-f]+_[0-9]+_device_cu_[0-9a-f]{8}[0-9]+mm_([a-z0-9_]+)E[A-Za-z0-9_]*(_param_[0-9]+|_retval[0-9]*)\b/mm$\1\2/g
+    s/\b_ZN[0-9]+_INTERNAL_[0-9a-f]+_[0-9]+_device_cu_[0-9a-f]{8}[0-9]+mm_([a-z0-9_]+)E[A-Za-z0-9_]*/mm$\1/g
     s/\bmm_device_(malloc|free)\b/\1/g; s/\bmm_device_usable_size\b/mm_usable_size/g
     s/\bmm_device_aligned_malloc\b/__cuda_syscall_aligned_malloc/g; s/\bmm_device_(new|aligned_new)\b/mm$\1/g
     s/^\.visible \.const \.align [0-9]+ /.weak .const .align 16 /; s/^\.visible /.weak /' > "$out.text"

@@ -204,7 +204,7 @@ MM_FN uint32_t mm_segments_used(const struct mm_heap_ref *ref) {
     return (uint32_t)(mm_load_relaxed_u64(&h->grow.mapped) - mm_load_relaxed_u64(&h->free_count));
 }
 /* Takes a segment out of the free tree. Returns it, or MM_TREE_NONE. random: any number. Acquires. */
-MM_FN uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t random) {
+MM_FN_RARE uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t random) {
     const uint32_t s = mm_tree_take(mm_segment_free_tree(ref), random, mm_segments_used(ref));
     if (s != MM_TREE_NONE) mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, ~0ull);
     return s;

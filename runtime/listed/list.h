@@ -127,11 +127,12 @@ MM_FN void mm_list_enter(const struct mm_heap_ref *ref, uint32_t here, uint32_t 
         const uint32_t row = mm_load_relaxed_u32(&batch->row), leaf = (next - 1) / 64;
         next = mm_load_relaxed_u32(&batch->next);
         MM_ROLLED
-        for (uint32_t i = rank; i < mm_popcount(bits); i += many) {
-            const uint32_t bit = mm_bits_select(bits, i), in = leaf * 64 + bit;
-            mm_store_relaxed_u32(mm_list_index(ref, in), end + i);
+        for (uint32_t bit = rank; bit < 64; bit += many) {
+            const uint32_t in = leaf * 64 + bit, k = end + mm_popcount(bits & mm_bits_low(bit));
+            if (!(bits >> bit & 1)) continue;
+            mm_store_relaxed_u32(mm_list_index(ref, in), k);
             mm_store_relaxed_u32(mm_list_most(ref, in), ~0u); /* no sweep has seen it */
-            mm_store_published_u64(mm_list_entries(ref) + end + i, in);
+            mm_store_published_u64(mm_list_entries(ref) + k, in);
             if (news >> bit & 1) mm_listed_enters(ref, in, row + mm_popcount(news & mm_bits_low(bit)));
         }
         end += mm_popcount(bits);
@@ -172,8 +173,12 @@ enum mm_listed {
 MM_FN int mm_list_is_vain(const struct mm_heap_ref *ref, uint32_t known) {
     return !mm_list_is_changing(ref) && mm_tree_find(mm_segment_free_tree(ref), 0) == MM_TREE_NONE && mm_list_count(ref) <= known && !mm_list_is_changing(ref);
 }
-/* Callers now wait for `bytes` more, or for fewer (modulo 2^64). */
-MM_FN void mm_list_want(const struct mm_heap_ref *ref, uint64_t bytes) { mm_add_relaxed_u64(&mm_list_state(ref)->wanted, bytes); }
+/* The lanes of `here`, all of which call, wait for `bytes` each; before, they have waited for `wanted` in all. Returns for how much they do now. */
+MM_FN_RARE uint32_t mm_list_want(const struct mm_heap_ref *ref, uint32_t here, uint32_t bytes, uint32_t wanted) {
+    const uint32_t now = mm_warp_sum(here, bytes);
+    if (now != wanted && mm_warp_lane() == mm_ctz(here)) mm_add_relaxed_u64(&mm_list_state(ref)->wanted, (uint64_t)now - wanted);
+    return now;
+}
 /* How many segments the caller may bring into a list of `count`: a share of it, or what callers want, less what is coming. Counts them in `coming`. */
 MM_FN uint32_t mm_list_expect(const struct mm_heap_ref *ref, uint32_t count) {
     struct mm_class_state *of = mm_list_state(ref);

@@ -129,12 +129,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         }
         if (stage == MM_LISTED_DRAW && address != 0) stage = MM_LISTED_DONE;
         else if (stage == MM_LISTED_DRAW && (count == 0 || ++probes >= patience)) stage = MM_LISTED_GROW;
-        const int is_short = stage == MM_LISTED_GROW || (stage == MM_LISTED_DRAW && 2 * probes >= patience);
-        if (wants != 0 || mm_warp_ballot(here, is_short) != 0) {
-            const uint32_t now = mm_warp_sum(here, is_short ? (uint32_t)bytes : 0);
-            if (lane == leader && now != wants) mm_list_want(ref, (uint64_t)now - wants);
-            wants = now;
-        }
+        wants = mm_list_want(ref, here, stage == MM_LISTED_GROW || (stage == MM_LISTED_DRAW && 2 * probes >= patience) ? (uint32_t)bytes : 0, wants);
         if (mm_warp_ballot(here, stage == MM_LISTED_GROW) != 0) {
             const enum mm_listed added = mm_list_add(ref, here, count);
             if (stage == MM_LISTED_GROW && added == MM_LISTED_MORE) {
@@ -192,7 +187,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         if (sweep == MM_LISTED_STAYS && (stage == MM_LISTED_SWEEP || (lane == first && is <= MM_SHORT_WAIT_HOST)))
             mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage);
     } while (mm_warp_ballot(here, stage != MM_LISTED_DONE) != 0);
-    if (lane == leader && wants != 0) mm_list_want(ref, 0 - (uint64_t)wants);
+    if (wants != 0) mm_list_want(ref, here, 0, wants);
     if (address == 0 && !is_span) is_span = mm_span_has_room(ref, bytes);
     const uint32_t spans = mm_warp_ballot(here, is_span);
     if (is_span) address = (uint64_t)mm_span_malloc(ref, bytes, 1, spans);

@@ -34,7 +34,7 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
     for (uint32_t rounds = 0; left != 0 && rounds < 2 * MM_OURO_TRIES; rounds++) {
         const uint32_t wanted = mm_popcount(left), rank = mm_popcount(left & mm_bits_low(lane)), least = (wanted - 1) / pages + 1;
         uint32_t rights = 0, is_last = 0;
-        uint64_t first = 0, view = mm_queue_view(ref, q); /* it does not wait for what follows */
+        uint64_t first = 0;
         if (lane == leader) {
             if (from == q && rounds >= MM_OURO_TRIES) from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
             uint32_t want = least;
@@ -42,10 +42,16 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
             else want = mm_at_most(least << mm_at_most(2 * rounds, 5), wanted);
             MM_ROLLED
             while ((rights = mm_semaphore_take(ref, from, want)) == 0 && from == MM_OURO_FREE) from = MM_OURO_FRESH;
-            if (rights != 0) first = mm_add_relaxed_u64(&mm_queue_of(ref, from)->front, rights);
-            else if (from != q) is_last = 1;
-            else if (!mm_semaphore_wait(ref, q, wanted)) from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
+            if (rights != 0) {
+                first = mm_add_relaxed_u64(&mm_queue_of(ref, from)->front, rights);
+                if (from != q) mm_queue_reserve(ref, q, rights);
+            } else if (from != q) {
+                is_last = 1;
+            } else if (!mm_semaphore_wait(ref, q, wanted)) {
+                from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
+            }
         }
+        uint64_t view = mm_queue_view(ref, q); /* under way together with front's addition */
         mm_warp_sync(group);
         const uint32_t found = mm_warp_shuffle(group, is_last << 16 | from << 8 | rights, leader);
         first = mm_warp_shuffle_u64(group, first, leader);
@@ -109,6 +115,7 @@ MM_FN_RARE uint64_t mm_listed_find(const struct mm_heap_ref *ref, uint32_t s, ui
 }
 MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uint32_t n) {
     const uint32_t chunk = (uint32_t)unit, q = n - 1;
+    mm_queue_reserve(ref, q, 1);
     struct mm_pages_got got = mm_chunk_cut(ref, chunk, q, 1, 0);
     if (got.bits == 0 && MM_OURO_ENTRY == MM_OURO_CHUNKS) {
         got = mm_chunk_take(ref, chunk, q, 1);

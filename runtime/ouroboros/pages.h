@@ -94,7 +94,7 @@ MM_FN struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t 
     return got;
 }
 
-/* Cuts a free chunk into pages of class q, takes n of them, and enqueues the rest. has_entry: the caller has the chunk's entry of the queue of free chunks.
+/* Cuts a free chunk into pages of class q, takes n of them, and enqueues the rest: queue q has room (mm_queue_reserve). has_entry: the caller has the chunk's entry of the queue of free chunks.
  * Returns nothing if the chunk is not free. */
 MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n, int has_entry) {
     uint64_t *at = mm_chunk_header(ref, chunk), header;
@@ -109,7 +109,6 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
         if (is_held || mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(MM_OURO_FREE))) return got;
     } while ((uint32_t)header != 0 || !mm_cas_acquire_u64(at, header, (has_entry ? header & ~mm_chunk_queued(MM_OURO_FREE) : header) | MM_OURO_PREPARED));
     const uint32_t pages = mm_chunk_pages(q), k = mm_at_most(mm_at_most(n, pages), 64), masks = mm_chunk_masks(q);
-    mm_queue_reserve(ref, q, 1);
     got.bits = mm_bits_low(k);
     MM_ROLLED
     for (uint32_t i = 0; i < masks; i++) mm_store_relaxed_u64(mm_chunk_mask(ref, got.mask + i), mm_chunk_mask_fresh(q) & ~(i == 0 ? got.bits : 0));

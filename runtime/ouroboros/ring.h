@@ -91,11 +91,12 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     if ((uint32_t)word == 0) word = mm_ring_install(ref, q, number, most);
     return mm_ring_is_there(word) ? &mm_store_at(ref, (uint32_t)word)->slot[in] : NULL;
 }
-/* Whether the next position of queue q has no slot. All lanes of `group` call, and get the same. If the next queue chunk is not installed, they install it. */
+/* Whether the next position of queue q has no slot. All lanes of `group` call, and get the same. If its queue chunk is not installed, or the one after it at
+ * the beginning, they install it: once half of all puts came here while one thread installed. */
 MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const uint64_t next = mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT;
-    if (MM_LIKELY(mm_warp_ballot(group, mm_load_relaxed_u64(&of->newest) <= next + 1) == 0)) return 0;
+    const uint64_t back = mm_load_relaxed_u64(&of->back), next = back >> MM_OURO_STORE_SHIFT, newest = mm_load_relaxed_u64(&of->newest);
+    if (MM_LIKELY(mm_warp_ballot(group, newest <= next + (back % MM_STORE_SLOTS < MM_OURO_EARLY)) == 0)) return 0;
     return mm_warp_ballot(group, next >= mm_load_relaxed_u64(&of->oldest) + MM_STORE_NUMBERS / 2) != 0 || !mm_ring_await(ref, q, group, next, 1, most);
 }
 /* Whether the word of a number is that of the next lap, or a later one: all have passed. */
