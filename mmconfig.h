@@ -197,15 +197,16 @@
 /* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has, or by what callers wait for, and by so many
  * segments at once. Looks of a lane while other warps bring segments, before it continues as if there were no segment: 0.35 s or more. With 1024, some 2 ms, callers got NULL while another warp added 100
  * segments. Of so many looks, one is followed by a draw. How often a lane begins anew because a sweep found only what other threads held. Segments that
- * mm_slices_retire_some looks at. Words of a segment that a lane takes at once. */
+ * mm_slices_retire_some looks at. Words of a segment that a lane reads at once, and that it takes at once to retire the segment. */
 #define MM_LISTED_SHARE 16
 #define MM_LISTED_BATCH 32
 #define MM_LISTED_BUSY_POLLS (1u << 15)
-#define MM_LISTED_BUSY_LOOKS 4
+#define MM_LISTED_BUSY_LOOKS 16
 #define MM_LISTED_PAUSE 32
 #define MM_LISTED_UNSURE 4
 #define MM_LISTED_RETIRE_SOME 4
-#define MM_LISTED_AT_ONCE 2
+#define MM_LISTED_AT_ONCE 4
+#define MM_LISTED_RETIRE_AT_ONCE 2
 
 /* Random walk (runtime/random_walk). Log2 of the bytes of a unit: 256, the paper's pages. The most units of an allocation; larger ones are runs (the paper's
  * limit). Draws in vain after which the list of segments grows: draws that see words, and those that see one unit; and after which a sweep begins, if it cannot

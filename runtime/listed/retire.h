@@ -13,21 +13,21 @@
 #include "runtime/core/shortage.h"
 #include "runtime/listed/list.h"
 
-/* Makes words w, w + step, ... of segment s full, MM_LISTED_AT_ONCE of them, so that their accesses overlap. Returns whether the low halves of all of them were
+/* Makes words w, w + step, ... of segment s full, MM_LISTED_RETIRE_AT_ONCE of them, so that their accesses overlap. Returns whether the low halves of all of them were
  * 0; if not, none is changed. */
 MM_FN int mm_listed_take(const struct mm_heap_ref *ref, uint32_t s, uint32_t w, uint32_t step) {
-    uint64_t seen[MM_LISTED_AT_ONCE];
+    uint64_t seen[MM_LISTED_RETIRE_AT_ONCE];
     uint32_t is_full = 0;
-    for (uint32_t i = 0; i < MM_LISTED_AT_ONCE; i++)
+    for (uint32_t i = 0; i < MM_LISTED_RETIRE_AT_ONCE; i++)
         seen[i] = w + i * step < MM_LISTED_WORDS ? mm_load_relaxed_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + w + i * step)) : 0;
-    for (uint32_t i = 0; i < MM_LISTED_AT_ONCE; i++) {
+    for (uint32_t i = 0; i < MM_LISTED_RETIRE_AT_ONCE; i++) {
         uint64_t *word = mm_listed_word(ref, s * MM_LISTED_WORDS + w + i * step);
         const int is_there = w + i * step < MM_LISTED_WORDS;
         if (!is_there || ((uint32_t)seen[i] == 0 && mm_cas_acq_rel_u64(word, seen[i], seen[i] | MM_LISTED_FULL))) is_full |= 1u << i;
     }
-    if (is_full == (1u << MM_LISTED_AT_ONCE) - 1) return 1;
+    if (is_full == (1u << MM_LISTED_RETIRE_AT_ONCE) - 1) return 1;
     MM_ROLLED
-    for (uint32_t i = 0; i < MM_LISTED_AT_ONCE; i++)
+    for (uint32_t i = 0; i < MM_LISTED_RETIRE_AT_ONCE; i++)
         if (is_full >> i & 1 && w + i * step < MM_LISTED_WORDS) mm_and_release_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + w + i * step), ~MM_LISTED_FULL);
     return 0;
 }
@@ -47,7 +47,7 @@ MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, u
     if (!mm_warp_shuffle(here, is_locked, leader)) return 0;
     is_free = mm_list_sees(ref, s);
     MM_ROLLED
-    for (; is_free && taken < MM_LISTED_WORDS; taken += is_free ? MM_LISTED_AT_ONCE * many : 0) is_free = mm_listed_take(ref, s, taken, many);
+    for (; is_free && taken < MM_LISTED_WORDS; taken += is_free ? MM_LISTED_RETIRE_AT_ONCE * many : 0) is_free = mm_listed_take(ref, s, taken, many);
     mm_warp_sync(here);
     if (mm_warp_ballot(here, !is_free) != 0) {
         MM_ROLLED

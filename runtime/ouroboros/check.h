@@ -38,7 +38,7 @@ MM_FN uint32_t mm_queue_check_slot(const struct mm_heap_ref *ref, uint32_t q, ui
 #else
 MM_FN uint64_t mm_queue_check_many(const struct mm_heap_ref *ref, uint32_t q) { return mm_queue_of(ref, q)->back - mm_queue_of(ref, q)->front; }
 MM_FN uint32_t mm_queue_check_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t i) {
-    const uint32_t *slot = mm_queue_slot(ref, q, mm_queue_of(ref, q)->front + i, 1);
+    const uint32_t *slot = mm_queue_slot(ref, q, mm_queue_of(ref, q)->front + i, mm_queue_view(ref, q), 1);
     return slot != NULL ? *slot : 0;
 }
 #endif

@@ -35,7 +35,7 @@ static uint32_t taken(uint32_t entry) {
 static uint64_t next_to_take(void) { return mm_add_acq_rel_u64(&mm_queue_of(&ref, Q)->front, 1); }
 static uint32_t take_at(uint64_t p) {
     uint32_t passes = 0;
-    const uint32_t entry = mm_queue_take(&ref, Q, p, &passes);
+    const uint32_t entry = mm_queue_take(&ref, Q, p, mm_queue_view(&ref, Q), &passes);
     mm_queue_pass_lanes(&ref, 1u << mm_warp_lane(), Q, p, p, passes);
     return taken(entry);
 }
@@ -60,9 +60,10 @@ static void get_together(void) {
     const uint32_t here = mm_warp_here(), lane = mm_warp_lane(), leader = mm_ctz(here);
     uint32_t rights = 0, entry = MM_QUEUE_NONE, passes = 0;
     uint64_t first = 0;
+    const uint64_t view = mm_queue_view(&ref, Q);
     if (lane == leader && (rights = mm_semaphore_take(&ref, Q, 2)) != 0) first = mm_add_acq_rel_u64(&mm_queue_of(&ref, Q)->front, rights);
     rights = mm_warp_shuffle(here, rights, leader), first = mm_warp_shuffle_u64(here, first, leader);
-    if (lane < rights) entry = mm_queue_take(&ref, Q, first + lane, &passes);
+    if (lane < rights) entry = mm_queue_take(&ref, Q, first + lane, view, &passes);
     mm_warp_sync(here);
     mm_queue_pass_lanes(&ref, here, Q, first, first + lane, passes);
     taken(entry);
@@ -102,7 +103,7 @@ static void rights_and_back(void) {
 /* The suspended caller goes on. */
 static void take_late(void) { take_at(late_position); }
 static void put_late(void) {
-    if (!mm_queue_put_at(&ref, Q, late_position, LATE, MM_OURO_LONG_LOOKS)) {
+    if (!mm_queue_put_at(&ref, Q, late_position, mm_queue_view(&ref, Q), LATE, MM_OURO_LONG_LOOKS)) {
         put(LATE);
         return;
     }

@@ -13,7 +13,7 @@ UNIT_SOME uint64_t refused(void) {
 /* Takes what is at position p. */
 UNIT_SOME uint32_t take_at(uint32_t q, uint64_t p) {
     uint32_t passes = 0;
-    const uint32_t entry = mm_queue_take(ref, q, p, &passes);
+    const uint32_t entry = mm_queue_take(ref, q, p, mm_queue_view(ref, q), &passes);
     mm_queue_pass_lanes(ref, 1, q, p, p, passes);
     return entry;
 }

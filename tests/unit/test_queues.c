@@ -103,7 +103,7 @@ START_TEST(a_slot_that_was_given_up) {
     begin();
     unit_eq(put(5), 1);
     unit_eq(get(), 5);
-    uint32_t *const slot = mm_queue_slot(ref, Q, 1, 1);
+    uint32_t *const slot = mm_queue_slot(ref, Q, 1, mm_queue_view(ref, Q), 1);
     *slot = MM_QUEUE_SKIP, of->back = 2, of->front = 2;
     unit_eq(take_at(Q, 1), MM_QUEUE_NONE);
     unit_eq(*slot, MM_QUEUE_SKIP);
@@ -160,7 +160,7 @@ START_TEST(memory_again) {
     while ((others[n] = mm_store_take(ref, 0)) != 0) n++;
     while (put(in)) in++;
     for (int i = 0; i <= _i; i++)
-        unit_eq(mm_queue_put_at(ref, Q, mm_add_acq_rel_u64(&of->back, 1), in, MM_OURO_LONG_LOOKS), 0); /* callers that looked before */
+        unit_eq(mm_queue_put_at(ref, Q, mm_add_acq_rel_u64(&of->back, 1), mm_queue_view(ref, Q), in, MM_OURO_LONG_LOOKS), 0); /* callers that looked before */
     while (n > 0) mm_store_give(ref, others[--n]);
     of->refused = 0;
     for (uint32_t i = 0; i < 3 * MM_STORE_SLOTS; i++) unit_eq(put(in++), 1);
@@ -188,7 +188,7 @@ START_TEST(one_wait_for_all) {
     while (mm_store_take(ref, 0) != 0) continue;
     while (put(in)) in++;
     if (_i) of->back -= 4, of->count -= 4;
-    for (uint64_t p = of->back; _i && p < of->back + 4; p++) *mm_queue_slot(ref, Q, p, 1) = 0;
+    for (uint64_t p = of->back; _i && p < of->back + 4; p++) *mm_queue_slot(ref, Q, p, mm_queue_view(ref, Q), 1) = 0;
     of->refused = 0, unit_waits = 0;
     mm_queue_put_lanes(ref, 1, Q, in, 32, MM_OURO_LONG_LOOKS);
     unit_eq(of->refused, _i ? 28 : 32);
