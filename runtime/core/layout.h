@@ -201,6 +201,7 @@ struct mm_heap {
     uint64_t spare3[14];
     struct mm_grow grow;
     struct mm_fail fail;
+    uint64_t bringing[MM_LISTED_PLACES]; /* listed/list.h */
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(__builtin_offsetof(struct mm_heap, giving_up) % 128 == 0 && __builtin_offsetof(struct mm_heap, free_count) % 128 == 0 &&

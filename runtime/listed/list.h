@@ -20,7 +20,7 @@
  *   lock     {first segment of the last batch that waits, plus 1 : 32 | warp that has the lock, plus 1 : 32}. If nobody has it, no batch waits.
  *   coming   segments that are on their way into the list
  *   wanted   bytes that callers who found nothing wait for. A hint: it decides how many segments come, not who gets what
- *   growers  a bit for each place of a warp on the GPU (mm_warp_slot): lanes of it are bringing segments
+ *   bringing (struct mm_heap): a bit for each place of a warp on the GPU (mm_warp_slot): lanes of it are bringing segments
  * Growth. A warp that brings segments counts them in `coming`, takes them from the free tree, prepares them, pushes them as one batch, and takes the lock if it
  *   is free. Who has the lock enters all batches that wait, before it releases it, by a compare-and-swap of the same word; so no batch waits for a lock that is
  *   free, and nobody waits to enter one. Several warps bring segments at the same time, as long as callers want more than are coming, or than a share of
@@ -78,14 +78,10 @@ MM_FN int mm_list_lock(const struct mm_heap_ref *ref) {
     uint64_t *lock = &mm_list_state(ref)->lock;
     return mm_load_relaxed_u64(lock) == 0 && mm_cas_acquire_u64(lock, 0, (uint64_t)mm_warp_slot() + 1);
 }
-#define MM_LIST_GROWERS 512u /* words: multiprocessors of a GPU; more share words, and may then see each other */
-MM_STATIC_ASSERT(MM_LIST_GROWERS * 8 <= 3 * sizeof(struct mm_class_state), "states of classes that no allocator of listed segments uses");
-MM_FN uint64_t *mm_list_growers(const struct mm_heap_ref *ref, uint32_t slot) {
-    return (uint64_t *)(mm_list_state(ref) + MM_CLASS_COUNT - 3) + slot / 64 % MM_LIST_GROWERS;
-}
+MM_FN uint64_t *mm_list_bringing(const struct mm_heap_ref *ref, uint32_t slot) { return &mm_heap_of(ref)->bringing[slot / 64 % MM_LISTED_PLACES]; }
 MM_FN int mm_list_is_own(const struct mm_heap_ref *ref) {
     const uint32_t slot = mm_warp_slot();
-    return (uint32_t)mm_load_relaxed_u64(&mm_list_state(ref)->lock) == slot + 1 || mm_load_relaxed_u64(mm_list_growers(ref, slot)) >> slot % 64 & 1;
+    return (uint32_t)mm_load_relaxed_u64(&mm_list_state(ref)->lock) == slot + 1 || mm_load_relaxed_u64(mm_list_bringing(ref, slot)) >> slot % 64 & 1;
 }
 /* Whether a segment may be on its way into the list or out of it. */
 MM_FN int mm_list_is_changing(const struct mm_heap_ref *ref) {
@@ -241,12 +237,17 @@ MM_FN_RARE void mm_list_bring(const struct mm_heap_ref *ref, uint32_t here, uint
 MM_FN_RARE uint64_t mm_list_take(const struct mm_heap_ref *ref, uint32_t known, uint32_t slot, uint32_t *leaf, enum mm_listed *added) {
     const uint32_t count = mm_list_count(ref), is_vain = count >= MM_LISTED_SEGMENTS_MAX || mm_list_is_vain(ref, known);
     const uint32_t n = count > known || is_vain ? 0 : mm_list_expect(ref, count);
+    uint64_t bits = 0;
     *added = count > known ? MM_LISTED_MORE : is_vain ? MM_LISTED_NO_SEGMENT : mm_list_is_own(ref) ? MM_LISTED_OWN : MM_LISTED_BUSY;
     if (n == 0) return 0;
-    mm_or_release_u64(mm_list_growers(ref, slot), 1ull << slot % 64);
-    const uint64_t bits = mm_segments_take(ref, n, leaf);
-    *added = bits != 0 ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
-    if (bits == 0) mm_and_release_u64(mm_list_growers(ref, slot), ~(1ull << slot % 64));
+    if (mm_list_count(ref) > known) { /* others have brought some between */
+        *added = MM_LISTED_MORE;
+    } else {
+        mm_or_release_u64(mm_list_bringing(ref, slot), 1ull << slot % 64);
+        bits = mm_segments_take(ref, n, leaf);
+        *added = bits != 0 ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
+        if (bits == 0) mm_and_release_u64(mm_list_bringing(ref, slot), ~(1ull << slot % 64));
+    }
     if (mm_popcount(bits) < n) mm_add_release_u64(&mm_list_state(ref)->coming, 0 - (uint64_t)(n - mm_popcount(bits)));
     return bits;
 }
@@ -262,7 +263,7 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
     mm_warp_sync(here);
     leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
     if (bits != 0) mm_list_bring(ref, here, slot, leaf, bits);
-    if (is_leader && bits != 0) mm_and_release_u64(mm_list_growers(ref, slot), ~(1ull << slot % 64));
+    if (is_leader && bits != 0) mm_and_release_u64(mm_list_bringing(ref, slot), ~(1ull << slot % 64));
     mm_warp_sync(here);
     return (enum mm_listed)mm_warp_shuffle(here, added, leader);
 }

@@ -193,14 +193,14 @@ static long waited_steps;
 static void count_step(void) { waited_steps++; }
 START_TEST(a_list_that_its_own_warp_has) {
     const uint32_t slot = mm_warp_slot();
-    mm_list_state(ref)->coming = SEGMENTS, *mm_list_growers(ref, slot) = 1ull << slot % 64;
+    mm_list_state(ref)->coming = SEGMENTS, *mm_list_bringing(ref, slot) = 1ull << slot % 64;
     unit_waits = 0;
     uint8_t *const p = take(100);
     unit_holds(p != NULL && mm_list_count(ref) == 0, "%p, with %u segments in the list", (void *)p, mm_list_count(ref));
     unit_lt((uint64_t)unit_waits, 16);
     unit_holds(mm_heap_usable_size(ref, p) >= 100, "usable: %llu", (unsigned long long)mm_heap_usable_size(ref, p));
     mm_heap_free(ref, p);
-    mm_list_state(ref)->coming = *mm_list_growers(ref, slot) = 0;
+    mm_list_state(ref)->coming = *mm_list_bringing(ref, slot) = 0;
     mm_heap_free(ref, take(100));
     unit_eq(mm_list_count(ref), 1);
     /* of the same warp, retiring does not wait either */
