@@ -14,6 +14,8 @@ MM_FN void mm_list_check_segment(struct mm_check *k, const struct mm_heap_ref *r
 MM_FN_RARE void mm_list_check_rest(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t part, uint32_t parts) {
     struct mm_class_state *of = mm_list_state(ref);
     if (part == 0 && (of->lock | of->coming | of->wanted) != 0) mm_check_fault(k, MM_FAULT_TABLE_LOCK, 0, of->coming, of->wanted);
+    for (uint32_t i = part; i < MM_LISTED_PLACES; i += parts)
+        if (*mm_list_bringing(ref, 64 * i) != 0) mm_check_fault(k, MM_FAULT_TABLE_LOCK, 0, i, *mm_list_bringing(ref, 64 * i));
     for (uint32_t i = part; i < of->count; i += parts)
         if (mm_list_entries(ref)[i] >= mm_heap_of(ref)->grow.reached || *mm_list_index(ref, mm_list_segment(ref, i)) != i ||
             !mm_list_has(ref, mm_list_segment(ref, i)))

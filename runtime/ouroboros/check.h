@@ -64,6 +64,8 @@ MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref
         if (!(header & mm_chunk_queued(q))) mm_check_fault(k, MM_FAULT_QUEUE_ENTRY, q, mm_fresh_chunk(ref, p), 1);
         useful += (uint32_t)header == 0;
     }
+    if (q == MM_OURO_FREE && fresh->back != fresh->newest * MM_OURO_SEGMENT_CHUNKS)
+        mm_check_fault(k, MM_FAULT_QUEUE_COUNT, MM_OURO_FRESH, fresh->back, fresh->newest * MM_OURO_SEGMENT_CHUNKS);
     if (q == MM_OURO_FREE && fresh->back - fresh->front != fresh->count)
         mm_check_fault(k, MM_FAULT_QUEUE_COUNT, MM_OURO_FRESH, fresh->back - fresh->front, fresh->count);
     for (uint32_t i = 0; i < mm_list_state(ref)->count; i++)

@@ -44,6 +44,9 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_OURO_TRIES\) .*/\1 3/' \
     -e 's/^\(#define MM_OURO_LEAST\) .*/\1 1/' \
     -e 's/^\(#define MM_LISTED_AT_ONCE\) .*/\1 2/' \
+    -e 's/^\(#define MM_LISTED_PAUSE\) .*/\1 1/' \
+    -e 's/^\(#define MM_LISTED_PLACES\) .*/\1 1u/' \
+    -e 's/^\(#define MM_OURO_PASSED\) .*/\1 2/' \
     -e "s/^\(#define MM_LISTED_BUSY_POLLS\) .*/\1 $(($3 * 6))/" \
     -e "s/^\(#define MM_CURSOR_SLICES_SHIFT\) .*/\1 $2/" \
     -e "s/^\(#define MM_WAIT_ITERATIONS\) .*/\1 $3/" \

@@ -13,6 +13,27 @@ static void add_once(void) {
     model_require(mm_list_count(&ref) != 0, "a list that grew is empty");
     model_progress();
 }
+/* Callers want both segments, so threads bring them at the same time. */
+static void none_listed_both_wanted(void) {
+    world_make(2);
+    mm_list_state(&ref)->wanted = 2 * SEG;
+}
+static void add_wanted(void) {
+    while (mm_list_add(&ref, 1, MM_LISTED_ANY) == MM_LISTED_BUSY) mm_wait();
+    model_progress();
+}
+static void check_both(void) {
+    mm_list_state(&ref)->wanted = 0;
+    world_check();
+    model_require(mm_list_count(&ref) == 2, "the list has %u segments of 2", mm_list_count(&ref));
+    model_require((mm_list_state(&ref)->lock | mm_list_state(&ref)->coming) == 0, "the list is locked, or waits for segments");
+}
+/* The same, while one may leave. */
+static void check_some(void) {
+    mm_list_state(&ref)->wanted = 0;
+    world_check();
+    model_require((mm_list_state(&ref)->lock | mm_list_state(&ref)->coming) == 0, "the list is locked, or waits for segments");
+}
 /* Reads the last entry of the list. */
 static void look(void) {
     const uint32_t n = mm_list_count(&ref);

@@ -196,6 +196,9 @@ static const struct model_scenario scenarios[] = {
     {"ouro-left-and-requests", one_left, {large_passed, large_passed}, check_empty, 2, 0},
     {"ouro-sweeps", one_chunk_of_mine, {sweeps, sweeps, mine}, check_all, 2, 0},
     {"ouro-grow-once", none_listed, {add_once, add_once, look}, check_grown, 2, 0},
+    {"ouro-grow-at-once", none_listed_both_wanted, {add_wanted, add_wanted, look}, check_both, 2, 0},
+    {"ouro-grow-and-take", none_listed_both_wanted, {add_wanted, add_wanted, large_passed}, check_both, 1, 0},
+    {"ouro-grow-and-leave", none_listed_both_wanted, {add_wanted, add_wanted, retire}, check_some, 2, 0},
     {"ouro-grow-host", one_to_map, {small_kept, small_kept, serve}, check_host, 1, 1},
     {"ouro-large", one_segment, {large_kept, large_kept}, check_all, 2, 0},
 };

@@ -206,6 +206,8 @@ static const struct model_scenario scenarios[] = {
     {"ring-add-against-retire", two_segments, {add, retire, walk_first}, world_check_drained, 2, 0},
     {"ring-grow-one", one_to_add, {must_keep, must_keep}, check_grown, 2, 1},
     {"ring-grow-once", none_listed, {add_once, add_once, look}, check_grown, 2, 0},
+    {"ring-grow-at-once", none_listed_both_wanted, {add_wanted, add_wanted, look}, check_both, 2, 0},
+    {"ring-grow-and-leave", none_listed_both_wanted, {add_wanted, add_wanted, retire}, check_some, 2, 0},
     {"ring-grow-warp", one_warp, {must_keep, must_keep}, world_check, 1, 0},
     {"ring-grow-host", one_to_map, {must_keep, must_keep, serve}, check_host, 2, 1},
     {"ring-grow-against-free", full_but_one, {mine, must_keep}, world_check, 2, 0},

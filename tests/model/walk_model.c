@@ -183,6 +183,8 @@ static const struct model_scenario scenarios[] = {
     {"walk-add-against-retire", two_segments, {add, retire, draw}, world_check_drained, 2, 0},
     {"walk-grow-one", one_to_add, {must_keep, must_keep}, check_grown, 2, 1},
     {"walk-grow-once", none_listed, {add_once, add_once, look}, check_grown, 2, 0},
+    {"walk-grow-at-once", none_listed_both_wanted, {add_wanted, add_wanted, look}, check_both, 2, 0},
+    {"walk-grow-and-leave", none_listed_both_wanted, {add_wanted, add_wanted, retire}, check_some, 2, 0},
     {"walk-grow-warps", two_warps, {must_keep, must_keep, must_keep}, world_check, 1, 0},
     {"walk-grow-host", one_to_map, {must_keep, must_keep, serve}, check_host, 2, 1},
     {"walk-grow-against-free", full_but_one, {mine, must_keep}, world_check, 2, 0},

@@ -227,6 +227,90 @@ START_TEST(a_wait_for_the_list) {
 }
 END_TEST
 
+/* A warp brings as many segments as callers want, and no more than a batch; the next one what is missing. */
+static void list_has(uint32_t count) {
+    unit_eq(mm_list_count(ref), count);
+    for (uint32_t k = 0; k < count; k++) {
+        unit_eq(mm_list_sees(ref, mm_list_segment(ref, k)), 1);
+        for (uint32_t i = 0; i < k; i++) unit_holds(mm_list_segment(ref, k) != mm_list_segment(ref, i), "segment %u is there twice", mm_list_segment(ref, k));
+    }
+}
+START_TEST(as_many_as_are_wanted) {
+    struct mm_class_state *of = mm_list_state(ref);
+    of->wanted = 5 * MM_SEGMENT_BYTES + 17;
+    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE);
+    list_has(5);
+    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE); /* it has grown since the caller looked */
+    list_has(5);
+    of->wanted = 4 * MM_SEGMENT_BYTES, of->coming = 3;
+    unit_eq(mm_list_add(ref, 1, 5), MM_LISTED_MORE);
+    list_has(6);
+    unit_eq(mm_list_add(ref, 1, 6), MM_LISTED_MORE);
+    of->coming = 4;
+    unit_eq(mm_list_add(ref, 1, 7), MM_LISTED_BUSY);
+    of->wanted = 20 * MM_SEGMENT_BYTES, of->coming = 0;
+    unit_eq(mm_list_add(ref, 1, 7), MM_LISTED_MORE); /* there is one more */
+    list_has(SEGMENTS);
+    unit_eq(of->coming, 0);
+    unit_eq(mm_list_add(ref, 1, SEGMENTS), MM_LISTED_NO_SEGMENT);
+    unit_eq(of->coming, 0);
+    of->wanted = 0;
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* Segments that warps bring while another one has the lock enter when it releases it; nobody waits. */
+START_TEST(batches_that_wait) {
+    struct mm_class_state *of = mm_list_state(ref);
+    unit_eq(mm_list_lock(ref), 1);
+    of->wanted = 2 * MM_SEGMENT_BYTES, unit_waits = 0;
+    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE);
+    of->wanted = 5 * MM_SEGMENT_BYTES;
+    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE);
+    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_OWN); /* the lock is of this warp */
+    unit_eq((uint64_t)unit_waits, 0);
+    unit_eq(mm_list_count(ref), 0);
+    unit_eq(of->coming, 5);
+    unit_eq(mm_list_is_changing(ref), 1);
+    mm_list_unlock(ref, 1);
+    list_has(5);
+    unit_eq(of->lock | of->coming, 0);
+    of->wanted = 0;
+    mm_heap_free(ref, take(1));
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* A segment on its way has its owner already, and no list has it: it is not retired. */
+START_TEST(a_segment_that_comes_is_not_retired) {
+    mm_list_add(ref, 1, MM_LISTED_ANY);
+    const uint32_t s = mm_list_segment(ref, 0);
+    mm_list_state(ref)->count = 0;
+    unit_eq(mm_segment_retire(ref, 1, s), 0);
+    unit_eq(mm_list_state(ref)->lock, 0);
+    mm_list_state(ref)->count = 1;
+    unit_eq(mm_segment_retire(ref, 1, s), 1);
+}
+END_TEST
+
+/* What a caller waits for counts as long as it waits, and not longer. */
+static uint64_t most_wanted, seen_bringing;
+static void look_what_is_wanted(void) {
+    seen_bringing |= *mm_list_bringing(ref, mm_warp_slot());
+    if (mm_list_state(ref)->wanted > most_wanted) most_wanted = mm_list_state(ref)->wanted;
+}
+START_TEST(what_a_caller_wants) {
+    most_wanted = seen_bringing = 0, unit_each_step = look_what_is_wanted;
+    mm_heap_free(ref, take(1000));
+    unit_each_step = NULL;
+    unit_eq(most_wanted, 1000);
+    unit_eq(seen_bringing, 1ull << mm_warp_slot() % 64);
+    unit_eq(mm_list_state(ref)->wanted, 0);
+    take_the_rest();
+    unit_eq(mm_list_state(ref)->wanted, 0);
+}
+END_TEST
+
 /* The same heap with so large numbers of segments that the one that is listed is the last one of a heap of the largest size. */
 static struct mm_heap_ref end_ref;
 static uint64_t at_the_end(void) {
@@ -263,7 +347,8 @@ END_TEST
 UNIT_SOME void listed_tests(TCase *tests) {
     const TTest *const all[] = {a_sweep_while_the_list_changes, rounds_and_visits,   a_round_that_ends_early, what_a_round_says,
                                 a_visit_to_a_new_segment,       one_round_for_all,   pages_next_to_a_span,    a_segment_on_its_way,
-                                a_list_that_its_own_warp_has,   a_wait_for_the_list, the_last_segment};
+                                a_list_that_its_own_warp_has,   a_wait_for_the_list, the_last_segment,        as_many_as_are_wanted,
+                                batches_that_wait,              a_segment_that_comes_is_not_retired,          what_a_caller_wants};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 }
 

@@ -443,7 +443,7 @@ int main(void) {
     const TTest *const all[] = {sizes_and_alignment, misuses, churn, a_full_queue,
                                 /* of listed.h: those that need no lengths of units */
                                 a_sweep_while_the_list_changes, what_a_round_says, a_visit_to_a_new_segment, pages_next_to_a_span, a_segment_on_its_way,
-                                a_wait_for_the_list};
+                                a_wait_for_the_list, as_many_as_are_wanted, batches_that_wait, a_segment_that_comes_is_not_retired, what_a_caller_wants};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if IS_CHUNKS
 #if MM_OURO_QUEUE != MM_OURO_S
