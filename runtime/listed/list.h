@@ -73,16 +73,13 @@ MM_FN int mm_list_sees(const struct mm_heap_ref *ref, uint32_t s) {
 /* Whether segment s is in the list, or on its way: what its owner says. Acquires nothing. */
 MM_FN int mm_list_has(const struct mm_heap_ref *ref, uint32_t s) { return mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES)) == MM_LISTED_OWNER; }
 
-/* The lock. An attempt; whether lanes of the caller's own warp, which are elsewhere, have it or are bringing segments. */
+/* The lock: an attempt; whether lanes of the caller's own warp, which are elsewhere, have it. */
 MM_FN int mm_list_lock(const struct mm_heap_ref *ref) {
     uint64_t *lock = &mm_list_state(ref)->lock;
     return mm_load_relaxed_u64(lock) == 0 && mm_cas_acquire_u64(lock, 0, (uint64_t)mm_warp_slot() + 1);
 }
+MM_FN int mm_list_is_own(const struct mm_heap_ref *ref) { return (uint32_t)mm_load_relaxed_u64(&mm_list_state(ref)->lock) == mm_warp_slot() + 1; }
 MM_FN uint64_t *mm_list_bringing(const struct mm_heap_ref *ref, uint32_t slot) { return &mm_heap_of(ref)->bringing[slot / 64 % MM_LISTED_PLACES]; }
-MM_FN int mm_list_is_own(const struct mm_heap_ref *ref) {
-    const uint32_t slot = mm_warp_slot();
-    return (uint32_t)mm_load_relaxed_u64(&mm_list_state(ref)->lock) == slot + 1 || mm_load_relaxed_u64(mm_list_bringing(ref, slot)) >> slot % 64 & 1;
-}
 /* Whether a segment may be on its way into the list or out of it. */
 MM_FN int mm_list_is_changing(const struct mm_heap_ref *ref) {
     return mm_load_relaxed_u64(&mm_list_state(ref)->lock) != 0 || mm_load_relaxed_u64(&mm_list_state(ref)->coming) != 0;
@@ -164,26 +161,21 @@ enum mm_listed {
     MM_LISTED_NO_SEGMENT
 };
 #define MM_LISTED_ANY ~0u
-/* Whether there is no segment for a list that has no more than `known`, and nobody is bringing or taking one. A look, so that callers in a full heap change
- * nothing. */
-MM_FN int mm_list_is_vain(const struct mm_heap_ref *ref, uint32_t known) {
-    return !mm_list_is_changing(ref) && mm_tree_find(mm_segment_free_tree(ref), 0) == MM_TREE_NONE && mm_list_count(ref) <= known && !mm_list_is_changing(ref);
-}
 /* The lanes of `here`, all of which call, wait for `bytes` each; before, they have waited for `wanted` in all. Returns for how much they do now. */
 MM_FN_RARE uint32_t mm_list_want(const struct mm_heap_ref *ref, uint32_t here, uint32_t bytes, uint32_t wanted) {
     const uint32_t now = mm_warp_sum(here, bytes);
     if (now != wanted && mm_warp_lane() == mm_ctz(here)) mm_add_relaxed_u64(&mm_list_state(ref)->wanted, (uint64_t)now - wanted);
     return now;
 }
-/* How many segments the caller may bring into a list of `count`: a share of it, or what callers want, less what is coming. Counts them in `coming`. */
-MM_FN uint32_t mm_list_expect(const struct mm_heap_ref *ref, uint32_t count) {
+/* How many segments the caller may bring into a list that had `count` after `coming` were on their way: a share of it, or what callers want, less what is
+ * coming. Counts them in `coming`. The first batch of a list comes alone: other rows may rely on row 0 (fresh.h). */
+MM_FN uint32_t mm_list_expect(const struct mm_heap_ref *ref, uint32_t coming, uint32_t count) {
     struct mm_class_state *of = mm_list_state(ref);
-    const uint32_t coming = (uint32_t)mm_load_relaxed_u64(&of->coming), share = (count != 0 ? MM_LISTED_LEAST : 1) + count / MM_LISTED_SHARE;
-    const uint64_t wanted = mm_load_relaxed_u64(&of->wanted) >> MM_SEGMENT_SHIFT, all = wanted > share ? wanted : share;
-    const uint32_t room = MM_LISTED_SEGMENTS_MAX - mm_at_most(count + coming, MM_LISTED_SEGMENTS_MAX);
-    if (all <= coming) return 0;
-    const uint32_t n = mm_at_most(all - coming < MM_LISTED_BATCH ? (uint32_t)(all - coming) : MM_LISTED_BATCH, room);
-    return n != 0 && mm_cas_acq_rel_u64(&of->coming, coming, coming + n) ? n : 0;
+    const uint32_t share = (count != 0 ? MM_LISTED_LEAST : 1) + count / MM_LISTED_SHARE, wanted = (uint32_t)(mm_load_relaxed_u64(&of->wanted) >> MM_SEGMENT_SHIFT),
+                   all = mm_at_most(wanted > share ? wanted : share, MM_LISTED_SEGMENTS_MAX - count);
+    if (all <= coming || (count == 0 && coming != 0)) return 0;
+    const uint32_t n = mm_at_most(all - coming, MM_LISTED_BATCH);
+    return mm_cas_acq_rel_u64(&of->coming, coming, coming + n) ? n : 0;
 }
 
 /* Prepares the segments of `bits`, which the caller has taken, and lets them enter the list. slot: where the warp counts as bringing them. All lanes of `here`
@@ -233,22 +225,29 @@ MM_FN_RARE void mm_list_bring(const struct mm_heap_ref *ref, uint32_t here, uint
     mm_warp_sync(here);
     if (mm_warp_ballot(here, is_locked) != 0) mm_list_unlock(ref, here);
 }
-/* The part of one lane of mm_list_add: takes segments, if the warp may bring some. Returns them: bits of *leaf; *added: what mm_list_add returns. */
+/* The part of one lane of mm_list_add: takes segments, if the warp may bring some. Returns them: bits of *leaf; *added: what mm_list_add returns. Looks first
+ * whether there are any, so that callers in a full heap change nothing. */
 MM_FN_RARE uint64_t mm_list_take(const struct mm_heap_ref *ref, uint32_t known, uint32_t slot, uint32_t *leaf, enum mm_listed *added) {
-    const uint32_t count = mm_list_count(ref), is_vain = count >= MM_LISTED_SEGMENTS_MAX || mm_list_is_vain(ref, known);
-    const uint32_t n = count > known || is_vain ? 0 : mm_list_expect(ref, count);
+    struct mm_class_state *of = mm_list_state(ref);
+    const uint32_t coming = (uint32_t)mm_load_relaxed_u64(&of->coming), count = mm_list_count(ref);
+    uint64_t *const own = mm_list_bringing(ref, slot), mine = 1ull << slot % 64;
+    const int is_none = count >= MM_LISTED_SEGMENTS_MAX || mm_tree_find(mm_segment_free_tree(ref), 0) == MM_TREE_NONE;
+    uint32_t n = 0;
     uint64_t bits = 0;
-    *added = count > known ? MM_LISTED_MORE : is_vain ? MM_LISTED_NO_SEGMENT : mm_list_is_own(ref) ? MM_LISTED_OWN : MM_LISTED_BUSY;
-    if (n == 0) return 0;
-    if (mm_list_count(ref) > known) { /* others have brought some between */
-        *added = MM_LISTED_MORE;
-    } else {
-        mm_or_release_u64(mm_list_bringing(ref, slot), 1ull << slot % 64);
+    *added = MM_LISTED_MORE;
+    if (count > known) return 0;
+    *added = MM_LISTED_OWN;
+    if ((mm_load_relaxed_u64(own) & mine) != 0 || mm_list_is_own(ref)) return 0;
+    *added = MM_LISTED_BUSY;
+    if (!is_none) n = mm_list_expect(ref, coming, count);
+    if (n != 0 && mm_list_count(ref) == count) { /* else others have brought some between */
+        mm_or_release_u64(own, mine);
         bits = mm_segments_take(ref, n, leaf);
-        *added = bits != 0 ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
-        if (bits == 0) mm_and_release_u64(mm_list_bringing(ref, slot), ~(1ull << slot % 64));
+        if (bits == 0) mm_and_release_u64(own, ~mine);
     }
-    if (mm_popcount(bits) < n) mm_add_release_u64(&mm_list_state(ref)->coming, 0 - (uint64_t)(n - mm_popcount(bits)));
+    if (mm_popcount(bits) < n) mm_add_release_u64(&of->coming, 0 - (uint64_t)(n - mm_popcount(bits)));
+    if (bits != 0 || mm_list_count(ref) != count) *added = MM_LISTED_MORE;
+    else if ((is_none || n != 0) && !mm_list_is_changing(ref)) *added = MM_LISTED_NO_SEGMENT;
     return bits;
 }
 /* Lets the list grow. known: the number of segments in which the lanes found nothing; if the list has more by now, it stays as it is (MM_LISTED_MORE).

@@ -74,7 +74,7 @@ MM_FN_RARE struct mm_listed_swept mm_listed_sweep(const struct mm_heap_ref *ref,
         if (is_round && !is_early && k != MM_TREE_NONE) mm_store_relaxed_u32(mm_list_most(ref, s), (uint32_t)at);
         if ((uint32_t)at > swept.most) swept.most = (uint32_t)at;
     }
-    if (mm_list_is_changing(ref) && swept.most < MM_LISTED_UNITS_MAX) swept.most = MM_LISTED_UNITS_MAX; /* a segment may be on its way */
+    if ((mm_list_is_changing(ref) || mm_list_count(ref) != count) && swept.most < MM_LISTED_UNITS_MAX) swept.most = MM_LISTED_UNITS_MAX; /* a segment was on its way */
     swept.most = mm_warp_max(here, is_early ? MM_LISTED_UNKNOWN : swept.most);
     return swept;
 }
@@ -187,7 +187,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         if (sweep == MM_LISTED_STAYS && (stage == MM_LISTED_SWEEP || (lane == first && is <= MM_SHORT_WAIT_HOST)))
             mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage);
     } while (mm_warp_ballot(here, stage != MM_LISTED_DONE) != 0);
-    if (wants != 0) mm_list_want(ref, here, 0, wants);
+    mm_list_want(ref, here, 0, wants);
     if (address == 0 && !is_span) is_span = mm_span_has_room(ref, bytes);
     const uint32_t spans = mm_warp_ballot(here, is_span);
     if (is_span) address = (uint64_t)mm_span_malloc(ref, bytes, 1, spans);

@@ -26,7 +26,7 @@ MM_FN uint32_t mm_listed_patience(uint32_t n, int is_full) { return (void)n, (vo
 
 /* A draw by the present lanes for a page of class q each, which may differ. Returns the caller's address, or 0. */
 MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
-    const uint32_t group = mm_warp_match(mm_warp_here(), q);
+    const uint32_t here = mm_warp_group(q >> 8), group = mm_warp_match(here, q);
     const uint32_t lane = mm_warp_lane(), leader = mm_ctz(group), pages = mm_at_most(mm_chunk_pages(q), 64);
     uint32_t left = group, from = q;
     uint64_t address = 0;
@@ -77,7 +77,7 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         mm_lanes_put(ref, group, q, got.again);
     }
     if (lane == leader && from != q) mm_semaphore_expected(ref, q);
-    mm_warp_sync(group);
+    mm_warp_sync(here); /* the lanes leave together */
     return address;
 }
 /* See listed/malloc.h. */

@@ -237,7 +237,9 @@ static void list_has(uint32_t count) {
 }
 START_TEST(as_many_as_are_wanted) {
     struct mm_class_state *of = mm_list_state(ref);
-    of->wanted = 5 * MM_SEGMENT_BYTES + 17;
+    of->wanted = 5 * MM_SEGMENT_BYTES + 17, of->coming = 1;
+    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_BUSY); /* the first batch of a list comes alone */
+    of->coming = 0;
     unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE);
     list_has(5);
     unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE); /* it has grown since the caller looked */
@@ -254,7 +256,10 @@ START_TEST(as_many_as_are_wanted) {
     unit_eq(of->coming, 0);
     unit_eq(mm_list_add(ref, 1, SEGMENTS), MM_LISTED_NO_SEGMENT);
     unit_eq(of->coming, 0);
-    of->wanted = 0;
+    of->coming = 1;
+    unit_eq(mm_list_add(ref, 1, SEGMENTS), MM_LISTED_BUSY); /* it may be for this caller */
+    unit_eq(of->coming, 1);
+    of->wanted = of->coming = 0;
     unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
@@ -262,18 +267,19 @@ END_TEST
 /* Segments that warps bring while another one has the lock enter when it releases it; nobody waits. */
 START_TEST(batches_that_wait) {
     struct mm_class_state *of = mm_list_state(ref);
-    unit_eq(mm_list_lock(ref), 1);
+    mm_list_add(ref, 1, 0);
+    of->lock = OTHER_WARP;
     of->wanted = 2 * MM_SEGMENT_BYTES, unit_waits = 0;
-    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE);
+    unit_eq(mm_list_add(ref, 1, 1), MM_LISTED_MORE);
     of->wanted = 5 * MM_SEGMENT_BYTES;
-    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE);
-    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_OWN); /* the lock is of this warp */
+    unit_eq(mm_list_add(ref, 1, 1), MM_LISTED_MORE);
+    unit_eq(mm_list_add(ref, 1, 1), MM_LISTED_BUSY);
     unit_eq((uint64_t)unit_waits, 0);
-    unit_eq(mm_list_count(ref), 0);
+    unit_eq(mm_list_count(ref), 1);
     unit_eq(of->coming, 5);
     unit_eq(mm_list_is_changing(ref), 1);
     mm_list_unlock(ref, 1);
-    list_has(5);
+    list_has(6);
     unit_eq(of->lock | of->coming, 0);
     of->wanted = 0;
     mm_heap_free(ref, take(1));
