@@ -194,10 +194,13 @@
 /* How long a refusal is valid; after that the program may have freed memory. */
 #define MM_GROW_REFUSAL_NS 10000000ull
 
-/* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has, or by what callers wait for, and by so many
- * segments at once. Looks of a lane while other warps bring segments, before it continues as if there were no segment: 0.35 s or more. With 1024, some 2 ms, callers got NULL while another warp added 100
- * segments. Of so many looks, one is followed by a draw. How often a lane begins anew because a sweep found only what other threads held. Segments that
- * mm_slices_retire_some looks at. Words of a segment that a lane reads at once, and that it takes at once to retire the segment. */
+/* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has, or by what callers wait for. Segments that a
+ * warp brings at once: a lane enters each. Looks of a lane while other warps bring segments, before it continues as if there were no segment: 0.3 s or more.
+ * With 1024 short ones, some 2 ms, callers got NULL while another warp added 100 segments. Of so many looks, one is followed by a draw. Loads of a pause
+ * between two looks: with 8, thousands of warps made each access to the list's words take 2 us. Words with a bit for each warp of a multiprocessor: more
+ * multiprocessors share words.
+ * How often a lane begins anew because a sweep found only what other threads held. Segments that mm_slices_retire_some looks at. Words of a segment that a lane
+ * reads at once, and that it takes at once to retire the segment. */
 #define MM_LISTED_SHARE 16
 #define MM_LISTED_BATCH 32
 #define MM_LISTED_BUSY_POLLS (1u << 15)
@@ -232,7 +235,8 @@
 #define MM_BUMP_LOOKS 8
 
 /* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk and of the slots of a queue chunk: the paper's. Log2 of the most queue chunks of a queue; stacks
- * of free ones; numbers that are looked at together when all may have passed: of 500, one at a time took 1.4 us; log2 of the most segments: 256 GiB. Looks of a caller that waits for another warp's entry or chunk; if nobody is cutting a chunk; for a queue
+ * of free ones; numbers of queue chunks that are looked at together when all may have passed; positions at the beginning of a queue chunk that install the
+ * next one; log2 of the most segments: 256 GiB. Looks of a caller that waits for another warp's entry or chunk; if nobody is cutting a chunk; for a queue
  * chunk. Positions that a caller draws for one entry, and rounds for its pages. Draws in vain before the list of segments grows; segments that it grows by at
  * least. */
 #define MM_OURO_CHUNK_SHIFT 13

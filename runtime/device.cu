@@ -17,8 +17,8 @@ MM_FN_RARE void *mm_no_heap(void) {
     return NULL;
 }
 
-/* The rare paths of malloc and free, which are the only paths if the heap is closed (a checked run, MM_FILL, MM_FAIL or MM_TRACE) or absent. They are tail calls: a value that is
- * kept across a call costs every caller a store, whether the call is made or not. */
+/* The rare paths of malloc and free, which are the only paths if the heap is closed (a checked run, MM_FILL, MM_FAIL or MM_TRACE) or absent. They are tail
+ * calls: a value that is kept across a call costs every caller a store, whether the call is made or not. */
 MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
     if (MM_HEAP_REF.open_bytes) return mm_heap_malloc_other(&MM_HEAP_REF, token);
     return MM_HEAP_REF.heap ? mm_closed_malloc(&MM_HEAP_REF, token & ~MM_TOKEN_LARGE) : mm_no_heap();
@@ -35,9 +35,7 @@ MM_FN_RARE void mm_device_free_other(uint64_t left) {
 #else
 #define MM_DRAW_FN MM_FN
 #endif
-MM_DRAW_FN uint64_t mm_device_draw(size_t bytes) {
-    return MM_LIKELY(MM_HEAP_REF.open_bytes) ? mm_heap_draw(&MM_HEAP_REF, bytes) : mm_token_large(bytes);
-}
+MM_DRAW_FN uint64_t mm_device_draw(size_t bytes) { return MM_LIKELY(MM_HEAP_REF.open_bytes) ? mm_heap_draw(&MM_HEAP_REF, bytes) : mm_token_large(bytes); }
 
 /* See mm_heap_malloc. */
 __device__ __noinline__ void *mm_device_malloc(size_t bytes) {

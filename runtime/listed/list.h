@@ -24,11 +24,11 @@
  * Growth. A warp that brings segments counts them in `coming`, takes them from the free tree, prepares them, pushes them as one batch, and takes the lock if it
  *   is free. Who has the lock enters all batches that wait, before it releases it, by a compare-and-swap of the same word; so no batch waits for a lock that is
  *   free, and nobody waits to enter one. Several warps bring segments at the same time, as long as callers want more than are coming, or than a share of
- *   the list. Of callers that want little and found nothing in the same list, the first one lets it grow. (One warp at a time under the lock took 100 us for 64
- *   segments: 1,000,000 of 8 KiB in a fresh heap took 20 to 60 ms.)
+ *   the list. Of callers that want little and found nothing in the same list, the first one lets it grow, and the first batch of a list comes alone. (One warp
+ *   at a time under the lock took 100 us for 64 segments: 1,000,000 of 8 KiB in a fresh heap took 20 to 60 ms.)
  * Invariants.
  *   I1  Only the holder of the lock changes the list. An entry that callers with an old count still read names a segment that is, or was, in the list. All
- *       words of segments that were in it are full.
+ *       words of segments that have left it, and are not on their way again, are full.
  *   I2  A segment of the heap is in the free tree, in the list, or counted in `coming`, or the list is locked. (Or it is used page by page, or by a run.)
  *   I3  Pages of a segment on its way have their owner already. So a segment that has the owner may not be in the list; the list says so, under the lock.
  * Ordering. count is stored with release and read with acquire: a thread that reads an entry below the count does not read rubbish. Entries, too, are stored
@@ -37,7 +37,7 @@
  *   segment leaves the list, each of its words was made full by a compare-and-swap (retire.h).
  * Linearisation point of growth: the store of the count.
  * Progress. Nobody waits here: who does not bring segments goes on without. A caller whose own warp brings some in other lanes must not wait for the list: its
- *   own wait may be what keeps the others from going on.
+ *   own wait may be what keeps the others from going on. So it does not bring any either, and its warp's bit belongs to one group of lanes.
  */
 #ifndef MM_LISTED_LIST_H
 #define MM_LISTED_LIST_H
@@ -171,7 +171,8 @@ MM_FN_RARE uint32_t mm_list_want(const struct mm_heap_ref *ref, uint32_t here, u
  * coming. Counts them in `coming`. The first batch of a list comes alone: other rows may rely on row 0 (fresh.h). */
 MM_FN uint32_t mm_list_expect(const struct mm_heap_ref *ref, uint32_t coming, uint32_t count) {
     struct mm_class_state *of = mm_list_state(ref);
-    const uint32_t share = (count != 0 ? MM_LISTED_LEAST : 1) + count / MM_LISTED_SHARE, wanted = (uint32_t)(mm_load_relaxed_u64(&of->wanted) >> MM_SEGMENT_SHIFT),
+    const uint32_t share = (count != 0 ? MM_LISTED_LEAST : 1) + count / MM_LISTED_SHARE,
+                   wanted = (uint32_t)(mm_load_relaxed_u64(&of->wanted) >> MM_SEGMENT_SHIFT),
                    all = mm_at_most(wanted > share ? wanted : share, MM_LISTED_SEGMENTS_MAX - count);
     if (all <= coming || (count == 0 && coming != 0)) return 0;
     const uint32_t n = mm_at_most(all - coming, MM_LISTED_BATCH);

@@ -20,9 +20,11 @@
  *   list: then the lane begins anew, MM_LISTED_UNSURE times at most. (With rounds for each number of units, whose result was one lane's memory, 135,168 threads
  *   took 19 to 41 s for 1,300,000 NULLs, up to 12 s for one.)
  * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for the list while other lanes of its own warp are
- *   bringing segments or have its lock. (Lanes that call apart, under random walk: one group had the lock and another one waited for it. 135 GiB were taken for 50 MB.)
- * Pages. A lane takes pages of its own (core/span.h) if lanes of its warp have the lock of the list; or if the list has nothing for it, and a segment that is
- *   used page by page may have.
+ *   bringing segments or have its lock. (Lanes that call apart, under random walk: one group had the lock, and another one waited for it. 135 GiB were taken
+ *   for
+ *   50 MB.)
+ * Pages. A lane takes pages of its own (core/span.h) if lanes of its warp bring segments or have the lock of the list; or if the list has nothing for it, and
+ *   a segment that is used page by page may have.
  * NULL. After a shortage and two rounds or visits that found nothing, and a search for pages. A lane that takes pages because of the lock only searches for
  *   pages. Its NULL may be early: the lanes that have the lock may have taken the last free segments, and cannot go on before the caller returns.
  * Stale. What a round stored for a segment, when another round runs or has ended: it is what somebody saw there later. `most`: likewise, of a later round.
@@ -74,7 +76,8 @@ MM_FN_RARE struct mm_listed_swept mm_listed_sweep(const struct mm_heap_ref *ref,
         if (is_round && !is_early && k != MM_TREE_NONE) mm_store_relaxed_u32(mm_list_most(ref, s), (uint32_t)at);
         if ((uint32_t)at > swept.most) swept.most = (uint32_t)at;
     }
-    if ((mm_list_is_changing(ref) || mm_list_count(ref) != count) && swept.most < MM_LISTED_UNITS_MAX) swept.most = MM_LISTED_UNITS_MAX; /* a segment was on its way */
+    if ((mm_list_is_changing(ref) || mm_list_count(ref) != count) && swept.most < MM_LISTED_UNITS_MAX)
+        swept.most = MM_LISTED_UNITS_MAX; /* a segment was on its way */
     swept.most = mm_warp_max(here, is_early ? MM_LISTED_UNKNOWN : swept.most);
     return swept;
 }
@@ -134,7 +137,8 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
             const enum mm_listed added = mm_list_add(ref, here, count);
             if (stage == MM_LISTED_GROW && added == MM_LISTED_MORE) {
                 stage = MM_LISTED_DRAW, probes = 0;
-            } else if (stage == MM_LISTED_GROW && added == MM_LISTED_BUSY && ++polls < MM_LISTED_BUSY_POLLS) { /* the warp with the lock may be suspended */
+            } else if (stage == MM_LISTED_GROW && added == MM_LISTED_BUSY &&
+                       ++polls < MM_LISTED_BUSY_POLLS) { /* a warp that brings segments may be suspended */
                 if (polls % MM_LISTED_BUSY_LOOKS == 0) stage = MM_LISTED_DRAW, probes = patience - 1;
             } else if (stage == MM_LISTED_GROW && added == MM_LISTED_OWN) {
                 stage = MM_LISTED_DONE, is_span = 1;

@@ -3,15 +3,16 @@
  * each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows as the chunks that were cut for it
  * can need.
  *
- * Representation. shape: {rows : 32 | shift : 32}. Position p is slot (p + shift) modulo the slots of `rows` rows. chunks: how often one was cut for the
- *   queue, so no fewer than have an entry; of the queue of free chunks: all. In the end a queue uses all rows: to take off what lost its class costs more.
+ * Representation. shape: {rows : 32 | shift : 32}. Position p is slot (p + shift) modulo the slots of `rows` rows. chunks: for how many the
+ *   queue was to have room, so no fewer than have an entry; of the queue of free chunks: all. In the end a queue uses all rows: to take off what lost its
+ *   class costs more.
  * Rows. A segment that comes into the list for the first time brings a row (fresh.h), which is mapped, since as many segments are. The warp that brings it
  *   clears the row before it counts, and a queue uses only rows that count.
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
  *   they are in one lap of the array; those of the next lap get other slots.
- * Ordering. A caller reads the shape, relaxed, before it draws a position: the access is under way while others are, and an acquire would wait for it (a tenth
- *   of malloc). So a caller may know a row of which it has not acquired that it was cleared. Rows are cleared before their segments count, long before a queue
- *   has them, and slots are only accessed by atomics, which GPUs execute where they keep the newest value.
+ * Ordering. A caller reads the shape, relaxed, while the addition that draws its position is under way: an acquire would wait for it. So a caller may know a
+ *   row of which it has not acquired that it was cleared. Rows are cleared before their segments count, long before a queue has them; the first slots, and row
+ *   0, before any segment enters (listed/list.h); and slots are only accessed by atomics, which GPUs execute where they keep the newest value.
  * Linearisation point of a change: the compare-and-swap of shape, so that of callers that saw the same array one changes it. If another one saw
  *   more rows, the array gets them at the next cut; what finds no slot until then is found by sweeps.
  * Stale. A thread whose position the change moved comes to another slot than the one that put or takes there. A putter leaves its entry behind front, or in a

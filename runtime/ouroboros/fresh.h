@@ -20,9 +20,7 @@ MM_FN uint32_t mm_fresh_chunk(const struct mm_heap_ref *ref, uint64_t p) {
     return s * MM_OURO_SEGMENT_CHUNKS + (uint32_t)p % MM_OURO_SEGMENT_CHUNKS;
 }
 /* Draws n rows. Returns the first one. */
-MM_FN uint32_t mm_fresh_rows(const struct mm_heap_ref *ref, uint32_t n) {
-    return (uint32_t)mm_add_relaxed_u64(&mm_queue_of(ref, MM_OURO_FRESH)->newest, n);
-}
+MM_FN uint32_t mm_fresh_rows(const struct mm_heap_ref *ref, uint32_t n) { return (uint32_t)mm_add_relaxed_u64(&mm_queue_of(ref, MM_OURO_FRESH)->newest, n); }
 /* Segment s enters the list with row k. The caller has the lock of the list. */
 MM_FN void mm_fresh_enters(const struct mm_heap_ref *ref, uint32_t s, uint32_t k) {
     mm_store_relaxed_u32(mm_chunks_fresh(ref, k), s + 1);

@@ -62,7 +62,8 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         const uint32_t inverse = (1u << 16) / rights + 1, which = rank * inverse >> 16; /* rank / rights, of numbers up to 32 */
         struct mm_pages_got got = {0, 0, MM_QUEUE_NONE};
         uint32_t passes = 0, entry = MM_QUEUE_NONE;
-        if (left >> lane & 1 && which == 0) entry = from == MM_OURO_FRESH ? mm_fresh_chunk(ref, first + rank) : mm_queue_take(ref, from, first + rank, view, &passes);
+        if (left >> lane & 1 && which == 0)
+            entry = from == MM_OURO_FRESH ? mm_fresh_chunk(ref, first + rank) : mm_queue_take(ref, from, first + rank, view, &passes);
         mm_warp_sync(group);
         mm_queue_pass_lanes(ref, group, from, first, first + rank, passes);
         if (entry != MM_QUEUE_NONE) {

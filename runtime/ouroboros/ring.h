@@ -10,8 +10,8 @@
  *   memory: then those that have a position make the word MM_RING_NONE, and the puts that have none yet are refused, until newest goes on. It goes on only at
  *   a queue chunk that is installed, so that puts do not use up the positions of those that are not. A lane whose number cannot be had yet stops newest there;
  *   what lanes behind it have installed is found by the next ones. So the last free queue chunk may be that of a later number than the one that is missing,
- *   until another one comes back or those with a position do without. Puts install when the queue chunk after their own is not there. (When each thread
- *   installed what it needed, 270,336 of them took queue chunks at once, by compare-and-swaps of one word: 100 ms.)
+ *   until another one comes back or those with a position do without. Puts install when theirs is not there, and at the beginning of one that after it. (When
+ *   each thread installed what it needed, 270,336 of them took queue chunks at once, by compare-and-swaps of one word: 100 ms.)
  * Invariants.
  *   I1  All that come to a position see the same: its slot, or that it has none. Else one of them could leave an entry where nobody takes it.
  *   I2  The words of all numbers that are drawn, from oldest on, are of their laps (storage.h).
@@ -99,7 +99,7 @@ MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t g
     if (MM_LIKELY(mm_warp_ballot(group, newest <= next + (back % MM_STORE_SLOTS < MM_OURO_EARLY)) == 0)) return 0;
     return mm_warp_ballot(group, next >= mm_load_relaxed_u64(&of->oldest) + MM_STORE_NUMBERS / 2) != 0 || !mm_ring_await(ref, q, group, next, 1, most);
 }
-/* Whether the word of a number is that of the next lap, or a later one: all have passed. */
+/* Whether the word of a number is that of the next lap: all have passed. */
 MM_FN int mm_ring_has_passed(uint64_t word, uint64_t number) { return (word ^ mm_ring_empty(number + MM_STORE_NUMBERS)) >> 32 == 0; }
 /* The last one that passes gives the queue chunk back, makes the word that of the next lap, and oldest goes on. */
 MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {

@@ -148,9 +148,7 @@ MM_FN_RARE uint64_t mm_units_find(const struct mm_heap_ref *ref, uint32_t w, uin
 /* The list's part (listed/list.h): a word is full if all of its units are taken, by nobody. */
 #define MM_LISTED_WORDS MM_WALK_WORDS
 MM_FN uint64_t *mm_listed_word(const struct mm_heap_ref *ref, uint32_t w) { return mm_units_word(ref, w); }
-MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_new) {
-    (void)ref, (void)w, (void)is_new;
-}
+MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_new) { (void)ref, (void)w, (void)is_new; }
 MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_patient) {
     mm_store_published_u64(mm_units_word(ref, w), mm_units_make(0, 0));
     return is_patient;

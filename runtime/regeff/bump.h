@@ -22,9 +22,7 @@
 /* The list's part: one word for each page, always full, so that no segment is retired. */
 #define MM_LISTED_WORDS MM_SEGMENT_PAGES
 MM_FN uint64_t *mm_listed_word(const struct mm_heap_ref *ref, uint32_t w) { return mm_page_words(ref, w) + 1; }
-MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_new) {
-    (void)ref, (void)w, (void)is_new;
-}
+MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_new) { (void)ref, (void)w, (void)is_new; }
 MM_FN int mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_patient) {
     mm_store_published_u64(mm_listed_word(ref, w), MM_LISTED_FULL);
     return is_patient;

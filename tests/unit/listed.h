@@ -173,7 +173,8 @@ END_TEST
 /* At each step a segment is in the list or in the free tree, or else it is counted as coming, or the list is locked. */
 static uint32_t on_its_way;
 static void look_for_it(void) {
-    int is_found = (mm_list_state(ref)->lock | mm_list_state(ref)->coming) != 0 || (*mm_tree_leaf(mm_segment_free_tree(ref), on_its_way) >> on_its_way % 64 & 1);
+    int is_found =
+        (mm_list_state(ref)->lock | mm_list_state(ref)->coming) != 0 || (*mm_tree_leaf(mm_segment_free_tree(ref), on_its_way) >> on_its_way % 64 & 1);
     for (uint32_t k = 0; k < mm_list_state(ref)->count; k++) is_found |= mm_list_entries(ref)[k] == on_its_way;
     unit_holds(is_found, "segment %u is in no place", on_its_way);
 }
@@ -351,10 +352,21 @@ START_TEST(the_last_segment) {
 END_TEST
 
 UNIT_SOME void listed_tests(TCase *tests) {
-    const TTest *const all[] = {a_sweep_while_the_list_changes, rounds_and_visits,   a_round_that_ends_early, what_a_round_says,
-                                a_visit_to_a_new_segment,       one_round_for_all,   pages_next_to_a_span,    a_segment_on_its_way,
-                                a_list_that_its_own_warp_has,   a_wait_for_the_list, the_last_segment,        as_many_as_are_wanted,
-                                batches_that_wait,              a_segment_that_comes_is_not_retired,          what_a_caller_wants};
+    const TTest *const all[] = {a_sweep_while_the_list_changes,
+                                rounds_and_visits,
+                                a_round_that_ends_early,
+                                what_a_round_says,
+                                a_visit_to_a_new_segment,
+                                one_round_for_all,
+                                pages_next_to_a_span,
+                                a_segment_on_its_way,
+                                a_list_that_its_own_warp_has,
+                                a_wait_for_the_list,
+                                the_last_segment,
+                                as_many_as_are_wanted,
+                                batches_that_wait,
+                                a_segment_that_comes_is_not_retired,
+                                what_a_caller_wants};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 }
 
