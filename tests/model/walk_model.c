@@ -105,6 +105,11 @@ static void one_unit(void) {
 }
 static void two_segments(void) { listed(2); }
 static void none_listed(void) { world_make(2); }
+/* One segment is in the list, one is left, and callers want more. */
+static void one_left_of_many_wanted(void) {
+    listed(2);
+    mm_list_state(&ref)->wanted = 4 * SEG;
+}
 /* All units but two are live for good. */
 static void nearly_full(void) {
     listed(1);
@@ -185,6 +190,7 @@ static const struct model_scenario scenarios[] = {
     {"walk-grow-once", none_listed, {add_once, add_once, look}, check_grown, 2, 0},
     {"walk-grow-to-two", none_listed_both_wanted, {add_wanted, add_wanted, look}, check_both, 2, 0},
     {"walk-grow-at-once", one_listed_two_wanted, {add_wanted, add_wanted, look}, check_three, 2, 0},
+    {"walk-grow-last", one_left_of_many_wanted, {add, add, look}, check_some, 2, 0},
     {"walk-grow-and-leave", one_listed_two_wanted, {add_wanted, add_wanted, retire}, check_some, 2, 0},
     {"walk-grow-warps", two_warps, {must_keep, must_keep, must_keep}, world_check, 1, 0},
     {"walk-grow-host", one_to_map, {must_keep, must_keep, serve}, check_host, 2, 1},

@@ -199,6 +199,7 @@ START_TEST(a_list_that_its_own_warp_has) {
     uint8_t *const p = take(100);
     unit_holds(p != NULL && mm_list_count(ref) == 0, "%p, with %u segments in the list", (void *)p, mm_list_count(ref));
     unit_lt((uint64_t)unit_waits, 16);
+    unit_eq(mm_list_state(ref)->wanted, 0);
     unit_holds(mm_heap_usable_size(ref, p) >= 100, "usable: %llu", (unsigned long long)mm_heap_usable_size(ref, p));
     mm_heap_free(ref, p);
     mm_list_state(ref)->coming = *mm_list_bringing(ref, slot) = 0;
