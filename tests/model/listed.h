@@ -32,9 +32,12 @@ static void add_wanted(void) {
     }
     model_progress();
 }
+/* What a check writes is not undone, so it puts back what callers want. */
 static void check_wanted(uint32_t count) {
+    const uint64_t wanted = mm_list_state(&ref)->wanted;
     mm_list_state(&ref)->wanted = 0;
     world_check();
+    mm_list_state(&ref)->wanted = wanted;
     model_require((mm_list_state(&ref)->lock | mm_list_state(&ref)->coming) == 0, "the list is locked, or waits for segments");
     model_require(mm_list_count(&ref) >= count, "the list has %u segments of %u", mm_list_count(&ref), count);
 }
