@@ -425,6 +425,21 @@ START_TEST(few_accesses) {
 }
 END_TEST
 
+/* Of two rows the later one enters first: its chunks can be taken when the earlier one has entered, too. */
+START_TEST(rows_in_another_order) {
+    mm_list_add(ref, 1, MM_LISTED_ANY);
+    const struct mm_queue *fresh = mm_queue_of(ref, MM_OURO_FRESH);
+    const uint64_t back = fresh->back;
+    const uint32_t row = mm_fresh_rows(ref, 2);
+    mm_fresh_enters(ref, SEGMENTS - 1, row + 1);
+    unit_eq(mm_fresh_entered(ref, 1), 0);
+    unit_eq(fresh->back, back);
+    mm_fresh_enters(ref, SEGMENTS - 2, row);
+    unit_eq(mm_fresh_entered(ref, 1), 2 * MM_OURO_SEGMENT_CHUNKS);
+    unit_eq(fresh->back, back + 2 * MM_OURO_SEGMENT_CHUNKS);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("ouroboros");
     TCase *tests = tcase_create("ouroboros");
@@ -440,7 +455,7 @@ int main(void) {
 #if IS_CHUNKS
     tcase_add_loop_test(tests, a_second_free_in_another_class, 0, 2);
 #endif
-    const TTest *const all[] = {sizes_and_alignment, misuses, churn, a_full_queue,
+    const TTest *const all[] = {sizes_and_alignment, misuses, churn, a_full_queue, rows_in_another_order,
                                 /* of listed.h: those that need no lengths of units */
                                 a_sweep_while_the_list_changes, what_a_round_says, a_visit_to_a_new_segment, pages_next_to_a_span, a_segment_on_its_way,
                                 a_wait_for_the_list, as_many_as_are_wanted, batches_that_wait, a_segment_that_comes_is_not_retired, what_a_caller_wants};
