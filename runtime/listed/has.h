@@ -4,6 +4,7 @@
 #define MM_LISTED_HAS_H
 
 #define MM_ALLOCATOR_CHECKED 0
+#define MM_ALLOCATOR_FN MM_FN_RARE
 #ifndef MM_ALLOCATOR_LEAF
 #define MM_ALLOCATOR_LEAF 1
 #endif

@@ -17,7 +17,7 @@ nvcc_bin=$(cd "$CUDA_HOME/bin" && pwd -P)
 # shellcheck source=tests/install/it.sh
 source "$root/tests/install/it.sh" install
 version=$(number_of MM_VERSION) abi=$(number_of MM_ABI_VERSION)
-abi_of_others=$((abi - 1)) # with as many digits
+abi_of_others=$((abi % 10 == 0 ? abi + 1 : abi - 1)) # with as many digits
 
 makes install PREFIX="$prefix" > install.log 2>&1 || { tail -n 5 install.log && echo 'install: 0 passed, 1 failed' && exit 1; }
 
