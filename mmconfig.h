@@ -198,9 +198,8 @@
  * warp brings at once: a lane enters each. Looks of a lane while other warps bring segments, before it continues as if there were no segment: 0.3 s or more.
  * With 1024 short ones, some 2 ms, callers got NULL while another warp added 100 segments. Of so many looks, one is followed by a draw. Loads of a pause
  * between two looks: with 8, thousands of warps made each access to the list's words take 2 us. Words with a bit for each warp of a multiprocessor: more
- * multiprocessors share words.
- * How often a lane begins anew because a sweep found only what other threads held. Segments that mm_slices_retire_some looks at. Words of a segment that a lane
- * reads at once, and that it takes at once to retire the segment. */
+ * multiprocessors share words. How often a lane begins anew because a sweep found only what other threads held. Segments that mm_slices_retire_some looks at.
+ * Words of a segment that a lane reads at once, and that it takes at once to retire the segment. */
 #define MM_LISTED_SHARE 16
 #define MM_LISTED_BATCH 32
 #define MM_LISTED_BUSY_POLLS (1u << 15)

@@ -21,8 +21,7 @@
  *   took 19 to 41 s for 1,300,000 NULLs, up to 12 s for one.)
  * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for the list while other lanes of its own warp are
  *   bringing segments or have its lock. (Lanes that call apart, under random walk: one group had the lock, and another one waited for it. 135 GiB were taken
- *   for
- *   50 MB.)
+ *   for 50 MB.)
  * Pages. A lane takes pages of its own (core/span.h) if lanes of its warp bring segments or have the lock of the list; or if the list has nothing for it, and
  *   a segment that is used page by page may have.
  * NULL. After a shortage and two rounds or visits that found nothing, and a search for pages. A lane that takes pages because of the lock only searches for

@@ -3,10 +3,9 @@
  * (core/shortage.h) and when the host wants memory (maintain.h).
  *
  * Steps. 1. Look whether the low halves of all words are 0. 2. Take the lock of the list, and look whether the segment is in it: it may be on its way. 3. Make
- * each word full by a compare-and-swap that finds its low half
- *   0; if one fails, make those that were made full 0 again: the segment may have left the list meanwhile. 4. Take the segment out of the list, make its pages
- *   unowned, and give it back. Its words stay full (list.h). 5. Release the lock: while a segment is in neither place, the list is locked, and a caller that
- *   finds no memory waits.
+ *   each word full by a compare-and-swap that finds its low half 0; if one fails, make those that were made full 0 again: the segment may have left the list
+ *   meanwhile. 4. Take the segment out of the list, make its pages unowned, and give it back. Its words stay full (list.h). 5. Release the lock: while a
+ *   segment is in neither place, the list is locked, and a caller that finds no memory waits.
  */
 #ifndef MM_LISTED_RETIRE_H
 #define MM_LISTED_RETIRE_H
@@ -15,8 +14,7 @@
 #include "runtime/listed/list.h"
 
 /* Makes words w, w + step, ... of segment s full, MM_LISTED_RETIRE_AT_ONCE of them, so that their accesses overlap. Returns whether the low halves of all of
- * them were
- * 0; if not, none is changed. */
+ * them were 0; if not, none is changed. */
 MM_FN int mm_listed_take(const struct mm_heap_ref *ref, uint32_t s, uint32_t w, uint32_t step) {
     uint64_t seen[MM_LISTED_RETIRE_AT_ONCE];
     uint32_t is_full = 0;

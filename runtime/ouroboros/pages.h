@@ -95,8 +95,7 @@ MM_FN struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t 
 }
 
 /* Cuts a free chunk into pages of class q, takes n of them, and enqueues the rest: queue q has room (mm_queue_reserve). has_entry: the caller has the chunk's
- * entry of the queue of free chunks.
- * Returns nothing if the chunk is not free. */
+ * entry of the queue of free chunks. Returns nothing if the chunk is not free. */
 MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n, int has_entry) {
     uint64_t *at = mm_chunk_header(ref, chunk), header;
     struct mm_pages_got got = {0, chunk * MM_OURO_MASKS, MM_QUEUE_NONE};
