@@ -35,7 +35,7 @@ MM_FN_RARE void mm_device_free_other(uint64_t left) {
 #else
 #define MM_DRAW_FN MM_FN
 #endif
-MM_DRAW_FN uint64_t mm_device_draw(size_t bytes) { return MM_LIKELY(MM_HEAP_REF.open_bytes) ? mm_heap_draw(&MM_HEAP_REF, bytes) : mm_token_large(bytes); }
+MM_DRAW_FN uint64_t mm_device_draw(size_t bytes) { return mm_heap_draw_warp(&MM_HEAP_REF, bytes); }
 
 /* See mm_heap_malloc. */
 __device__ __noinline__ void *mm_device_malloc(size_t bytes) {
@@ -45,8 +45,10 @@ __device__ __noinline__ void *mm_device_malloc(size_t bytes) {
 
 /* See mm_heap_free. */
 __device__ __noinline__ void mm_device_free(void *p) {
-    const uint64_t left = mm_heap_release(&MM_HEAP_REF, p);
-    if (!MM_LIKELY(left == 0)) mm_device_free_other(left);
+    uint64_t left = mm_heap_release_warp(&MM_HEAP_REF, p);
+    if (MM_LIKELY(left == 0)) return;
+    left = mm_heap_release_left(&MM_HEAP_REF, left);
+    if (left != 0) mm_device_free_other(left);
 }
 
 /* See mm_heap_aligned_malloc. */

@@ -11,12 +11,21 @@
 #include "runtime/core/span.h"
 #include MM_ALLOCATOR_FILE(allocator.h)
 
+#if !MM_ALLOCATOR_WARPS
+MM_FN uint64_t mm_small_draw_warp(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_small_draw(ref, bytes); }
+MM_FN uint64_t mm_small_mark_warp(const struct mm_heap_ref *ref, uint64_t left) { return mm_small_mark(ref, left); }
+#endif
+
 /* malloc, first part: returns an address, or a token (MM_TOKEN is set) for mm_heap_malloc_other. With the default spacing (MM_SPACING_DEFAULT) no two slices
  * share a cache sector. Programs with a race or a missing fence may work with CUDA's malloc, whose allocations are at least 80 bytes apart; if slices shared a
  * sector they would read stale bytes of their neighbours (docs/explanation/real-programs.md). */
 MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
-    if (MM_LIKELY(bytes <= MM_SMALL_BYTES_MAX)) return mm_small_draw(ref, bytes);
-    return mm_token_large(bytes);
+    return bytes <= MM_SMALL_BYTES_MAX ? mm_small_draw(ref, bytes) : mm_token_large(bytes);
+}
+/* The same for malloc itself: full warps do not share the code with others. */
+MM_FN uint64_t mm_heap_draw_warp(const struct mm_heap_ref *ref, uint64_t bytes) {
+    if (!MM_LIKELY(ref->open_bytes != 0 && bytes <= MM_SMALL_BYTES_MAX)) return mm_token_large(bytes);
+    return MM_LIKELY(!MM_ALLOCATOR_WARPS || mm_warp_here() == MM_WARP_ALL) ? mm_small_draw_warp(ref, bytes) : mm_small_draw(ref, bytes);
 }
 
 /* malloc of spans and runs: first the lanes that want spans, then those that want runs. All present lanes call. */
@@ -61,8 +70,13 @@ MM_ALLOCATOR_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint
     return p;
 }
 
-/* free, first part: returns what is left (core/handles.h) for mm_heap_free_other, 0 if nothing. */
-MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, const void *p) { return mm_small_mark(ref, mm_small_locate(ref, p, ref->open_bytes)); }
+/* free, first part: returns what is left (core/handles.h), 0 if nothing. Full warps do not share the code with others, whose slices are left. */
+MM_FN uint64_t mm_heap_release_warp(const struct mm_heap_ref *ref, const void *p) { return mm_small_mark_warp(ref, mm_small_locate(ref, p, ref->open_bytes)); }
+/* Frees a slice that is left. Returns what is left for mm_heap_free_other. */
+MM_FN uint64_t mm_heap_release_left(const struct mm_heap_ref *ref, uint64_t left) { return MM_ALLOCATOR_WARPS ? mm_small_mark(ref, left) : left; }
+
+/* Both: for any lanes. */
+MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, const void *p) { return mm_heap_release_left(ref, mm_heap_release_warp(ref, p)); }
 
 /* The same outside of the fast path, in a heap of so many bytes. */
 MM_ALLOCATOR_FN uint64_t mm_heap_release_in(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) {

@@ -81,4 +81,18 @@ MM_FN uint32_t mm_bits_select(uint64_t x, uint32_t rank) {
 /* The first n of the bits set in x, or all. */
 MM_FN uint64_t mm_bits_first(uint64_t x, uint32_t n) { return n < mm_popcount(x) ? x & mm_bits_low(mm_bits_select(x, n)) : x; }
 
+/* The same of 32 bits, with half as many registers. */
+MM_FN uint32_t mm_bits_select_u32(uint32_t x, uint32_t rank) {
+    uint32_t bit = 0;
+    MM_ROLLED
+    for (uint32_t half = 16; half > 0; half >>= 1) {
+        const uint32_t below = mm_popcount(x & ((1u << half) - 1));
+        if (rank >= below) rank -= below, bit += half, x >>= half;
+    }
+    return bit;
+}
+MM_FN uint32_t mm_bits_first_u32(uint32_t x, uint32_t n) { return n < mm_popcount(x) ? x & ((1u << mm_bits_select_u32(x, n)) - 1) : x; }
+/* x turned to the left by `by` bits, modulo 32. */
+MM_FN uint32_t mm_rotate_left(uint32_t x, uint32_t by) { return x << (by & 31) | x >> (-by & 31); }
+
 #endif

@@ -81,11 +81,13 @@ MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__builtin_popcountll(x
 MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__builtin_ctzll(x); }
 MM_FN uint32_t mm_clz(uint64_t x) { return (uint32_t)__builtin_clzll(x); }
 MM_FN uint32_t mm_clz_u32(uint32_t x) { return (uint32_t)__builtin_clz(x); }
+MM_FN uint32_t mm_warp_first(uint32_t group) { return group != 0 ? mm_ctz(group) : 0; }
 MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
 
 /* A warp of one lane. */
 MM_FN uint32_t mm_anew(uint32_t x) { return x; }
 MM_FN uint32_t mm_warp_lane(void) { return 0; }
+MM_FN uint32_t mm_warp_before(void) { return 0; }
 MM_FN uint32_t mm_warp_here(void) { return 1; }
 MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) {
     (void)key;

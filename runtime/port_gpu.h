@@ -116,6 +116,8 @@ MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__popcll(x); }
 MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__ffsll((long long)x) - 1; }
 MM_FN uint32_t mm_clz(uint64_t x) { return (uint32_t)__clzll((long long)x); }
 MM_FN uint32_t mm_clz_u32(uint32_t x) { return (uint32_t)__clz((int)x); }
+/* The first lane of a group; if that is empty, any number that a shuffle takes. */
+MM_FN uint32_t mm_warp_first(uint32_t group) { return (uint32_t)__ffs((int)group) - 1; }
 MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return __umulhi(a, b); }
 
 /* Returns x, but hides from the compiler that it is the same value. So values computed from x before are not kept in registers for later use; they are
@@ -130,6 +132,12 @@ MM_FN uint32_t mm_warp_lane(void) {
     uint32_t lane;
     asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
+}
+/* The lanes before the caller's. */
+MM_FN uint32_t mm_warp_before(void) {
+    uint32_t lanes;
+    asm volatile("mov.u32 %0, %%lanemask_lt;" : "=r"(lanes));
+    return lanes;
 }
 /* The lanes that are converged here. Of `here`, the lanes that have the same key: the caller's group. */
 MM_FN uint32_t mm_warp_here(void) { return __activemask(); }

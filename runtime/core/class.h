@@ -12,9 +12,8 @@
 
 /* The class for x + 1 bytes; x < MM_SLICE_BYTES_MAX. If x + 1 is a multiple of a power of two, the class's slice size is, too. */
 MM_FN uint32_t mm_class_above(uint32_t x) {
-    if (x < 64) return x >> MM_ALIGN_SHIFT;
-    const uint32_t log = 31 - mm_clz_u32(x); /* >= 6 */
-    return (log - 5) * 4 + ((x >> (log - 2)) & 3);
+    const uint32_t log = 31 - mm_clz_u32(x | 64); /* below 64 as in [64, 128): steps of 16 */
+    return (log - 6) * 4 + (x >> (log - 2));
 }
 /* The class for `bytes` (0 counts as 1) whose slice size is a multiple of mask + 1, a power of two; bytes <= MM_SLICE_BYTES_MAX. */
 MM_FN uint32_t mm_class_spaced(uint32_t bytes, uint32_t mask) { return mm_class_above((bytes ? bytes - 1 : 0) | mask); }

@@ -14,12 +14,21 @@
 #define MM_SMALL_BYTES_MAX MM_SLICE_BYTES_MAX
 #define MM_SMALL_ALIGN_MAX MM_SLICE_BYTES_MAX
 
-/* malloc, first part: an address, or a token for mm_small_malloc. bytes: at most MM_SMALL_BYTES_MAX. */
+/* malloc, first part: an address, or a token for mm_small_malloc. bytes: at most MM_SMALL_BYTES_MAX. For a full warp; for any lanes. */
+MM_FN uint64_t mm_small_draw_warp(const struct mm_heap_ref *ref, uint64_t bytes) {
+    return mm_slice_draw_warp(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
+}
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
 }
 /* malloc, second part. Returns the address, or NULL, which it counts. */
-MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) { return mm_slice_malloc(ref, token); }
+MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
+    const uint32_t c = mm_token_class(token), here = mm_warp_group(token >> 63), group = mm_warp_match(here, c);
+    const int draws = !(token & MM_TOKEN_GROW);
+    const uint64_t p = mm_cursor_draw(ref, here, mm_warp_ballot(here, draws) & group, draws, c, 1);
+    if (p != 0 && !(p & MM_TOKEN)) return (void *)p;
+    return mm_slice_malloc(ref, p != 0 ? p : token);
+}
 
 /* What to request for `bytes` aligned to `align`, a power of two; no more than the above. Blocks begin at multiples of their size, so a class whose slice
  * size is a multiple of `align` will do; every fourth class is a power of two. */
@@ -34,6 +43,8 @@ MM_FN uint32_t mm_small_aligned(uint64_t bytes, uint64_t align) {
 MM_FN uint64_t mm_small_locate(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) { return mm_slice_locate_in(ref, p, bytes); }
 /* free, second part: frees what was found, if it is small. Returns what is left: MM_DEFERRED_TWICE is for mm_small_twice. */
 MM_FN uint64_t mm_small_mark(const struct mm_heap_ref *ref, uint64_t left) { return mm_slice_mark(ref, left); }
+/* The same for a full warp; leaves the slices of others. */
+MM_FN uint64_t mm_small_mark_warp(const struct mm_heap_ref *ref, uint64_t left) { return mm_slice_mark_warp(ref, left); }
 /* Counts and reports double frees. */
 MM_FN void mm_small_twice(const struct mm_heap_ref *ref, uint64_t left) { mm_slice_twice(ref, left); }
 

@@ -20,10 +20,10 @@ MM_FN uint32_t mm_class_cursors_shift(struct mm_class k, uint32_t count) {
     const uint32_t n = count * k.slices >> MM_CURSOR_SLICES_SHIFT;
     return n == 0 ? 0 : mm_at_most(31 - mm_clz_u32(n), MM_CURSORS_SHIFT);
 }
-/* The index of the entry at position `place` of a cursor; *slice: the slice in that block. */
-MM_FN uint32_t mm_cursor_entry(struct mm_class k, uint32_t count, uint32_t cursor, uint32_t place, uint32_t *slice) {
-    const uint32_t shift = mm_class_cursors_shift(k, count), block = mm_class_block_of(k, place, slice);
-    return (block % ((count - cursor + (1u << shift) - 1) >> shift) << shift) + cursor;
+/* The index of the entry at position `place` of a cursor, of 1 << shift; *slice: the slice in that block. */
+MM_FN uint32_t mm_cursor_entry(struct mm_class k, uint32_t count, uint32_t shift, uint32_t cursor, uint32_t place, uint32_t *slice) {
+    const uint32_t block = mm_class_block_of(k, place, slice);
+    return (block % (((count - cursor - 1) >> shift) + 1) << shift) + cursor;
 }
 
 /* Whether callers must draw tickets, since the class is to grow. is_cached: the answer may be as old as the kernel. */
@@ -32,29 +32,70 @@ MM_FN int mm_class_is_growing(struct mm_class_state *of, int is_cached) {
     return (int32_t)((is_cached ? mm_load_cached_u32(&of->until) : mm_load_relaxed_u32(&of->until)) - tickets) > 0;
 }
 
+/* What a cursor gave: {log2 of the number of cursors : 2 | the table's count, or MM_CURSOR_GROWS : 27 | cursor : 3 | first place, or ticket : 32}. */
+#define MM_CURSOR_COUNT_BITS 27
+#define MM_CURSOR_GROWS ((1u << MM_CURSOR_COUNT_BITS) - 1)
+MM_STATIC_ASSERT(MM_CURSORS_SHIFT == 3 && (uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_PAGES < MM_CURSOR_GROWS, "mm_drawn_make");
+MM_FN uint64_t mm_drawn_make(uint32_t shift, uint32_t count, uint32_t cursor, uint32_t place) {
+    return (uint64_t)((shift << MM_CURSOR_COUNT_BITS | count) << MM_CURSORS_SHIFT | cursor) << 32 | place;
+}
+MM_FN uint32_t mm_drawn_shift(uint64_t drawn) { return (uint32_t)(drawn >> 32) >> (MM_CURSORS_SHIFT + MM_CURSOR_COUNT_BITS); }
+MM_FN uint32_t mm_drawn_count(uint64_t drawn) { return (uint32_t)(drawn >> (32 + MM_CURSORS_SHIFT)) & MM_CURSOR_GROWS; }
+MM_FN uint32_t mm_drawn_cursor(uint64_t drawn) { return (uint32_t)(drawn >> 32) % MM_CURSORS; }
+MM_FN int mm_drawn_is_ticket(uint64_t drawn) { return mm_drawn_count(drawn) == MM_CURSOR_GROWS; }
+
+/* Draws n positions of a cursor of class c, or n tickets if the class is to grow. turn: how often the caller has drawn. */
+MM_FN uint64_t mm_cursor_add(const struct mm_heap_ref *ref, uint32_t c, uint32_t turn, uint32_t n) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    uint32_t count = mm_load_cached_u32(&of->count);
+    int is_growing = mm_class_is_growing(of, 1);
+    if (turn != 0 || count == 0 || is_growing) count = mm_load_relaxed_u32(&of->count), is_growing = mm_class_is_growing(of, 0);
+    if (count == 0 || is_growing) return mm_drawn_make(0, MM_CURSOR_GROWS, 0, mm_add_relaxed_u32(&of->tickets, n));
+    const uint32_t shift = mm_class_cursors_shift(ref->classes[c], count), s = (mm_warp_number() + turn) & ((1u << shift) - 1);
+    return mm_drawn_make(shift, count, s, mm_add_relaxed_u32(&of->cursor[s].place, n));
+}
+/* The entry at a position that was drawn; *slice: the slice in that block. is_cached: the value may be as old as the kernel. */
+MM_FN uint64_t mm_drawn_entry(const struct mm_heap_ref *ref, uint32_t c, uint64_t drawn, uint32_t place, int is_cached, uint32_t *slice) {
+    const uint32_t index = mm_cursor_entry(ref->classes[c], mm_drawn_count(drawn), mm_drawn_shift(drawn), mm_drawn_cursor(drawn), place, slice);
+    return mm_table_load(ref, c, index, is_cached);
+}
+
 /* Lanes with `go`, which are the lanes of `need` and all want class c, draw a slice each from a cursor of the class, or a ticket if the class is to grow. turn:
  * how often they have drawn. Returns the address, 0, or a ticket as mm_token_grow makes it. All lanes of `here` call. */
-MM_FN uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, int go, uint32_t c, uint32_t turn) {
-    struct mm_class_state *of = mm_class_at(ref, c);
-    const struct mm_class k = ref->classes[c];
-    const uint32_t lane = mm_warp_lane(), first = need ? mm_ctz(need) : mm_ctz(here), grows = ~0u >> MM_CURSORS_SHIFT;
-    uint64_t drawn = 0; /* count, or `grows` : 29 | cursor : 3 | place, or ticket : 32 */
-    if (go && lane == first) {
-        uint32_t n = mm_load_cached_u32(&of->count);
-        int is_growing = mm_class_is_growing(of, 1);
-        if (turn != 0 || n == 0 || is_growing) n = mm_load_relaxed_u32(&of->count), is_growing = mm_class_is_growing(of, 0);
-        const uint32_t s = (mm_warp_number() + turn) & ((1u << mm_class_cursors_shift(k, n)) - 1);
-        if (n == 0 || is_growing) drawn = (uint64_t)(grows << MM_CURSORS_SHIFT) << 32 | mm_add_relaxed_u32(&of->tickets, mm_popcount(need));
-        else drawn = (uint64_t)(n << MM_CURSORS_SHIFT | s) << 32 | mm_add_relaxed_u32(&of->cursor[s].place, mm_popcount(need));
-    }
+MM_FN_LEAF uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, int go, uint32_t c, uint32_t turn) {
+    const uint32_t lane = mm_warp_lane(), first = need ? mm_ctz(need) : mm_ctz(here);
+    uint64_t drawn = 0;
+    if (go && lane == first) drawn = mm_cursor_add(ref, c, turn, mm_popcount(need));
     drawn = mm_warp_shuffle_u64(here, drawn, first);
-    const uint32_t n = (uint32_t)(drawn >> 32) >> MM_CURSORS_SHIFT, s = (uint32_t)(drawn >> 32) % MM_CURSORS;
     const uint32_t place = (uint32_t)drawn + mm_popcount(need & mm_bits_low(lane));
     uint64_t entry = MM_ENTRY_NONE;
     uint32_t slice = 0;
-    if (go && n != grows) entry = mm_table_load(ref, c, mm_cursor_entry(k, n, s, place, &slice), turn == 0);
+    if (go && !mm_drawn_is_ticket(drawn)) entry = mm_drawn_entry(ref, c, drawn, place, turn == 0, &slice);
     const uint64_t p = mm_slices_claim(ref, here, mm_entry_is_of(entry, c), entry, slice, c);
-    return go && n == grows ? mm_token_grow(c, place) : p;
+    return go && mm_drawn_is_ticket(drawn) ? mm_token_grow(c, place) : p;
+}
+
+/* The first draw of the lanes of `here`, which all call: each draws a slice of its class c from a cursor, and claims it. Returns the address, or a token for
+ * mm_small_malloc. The same as above without its rare cases: no second claim, and no cursor if a lane of the warp has a ticket. So the compiler finds enough
+ * registers that a function need not save; what one saves are most of malloc's writes. */
+MM_FN uint64_t mm_cursor_draw_first(const struct mm_heap_ref *ref, uint32_t here, uint32_t c) {
+    uint32_t group = mm_warp_match(here, c), slice, free = 0;
+    uint64_t drawn = 0;
+    if ((group & mm_warp_before()) == 0) drawn = mm_cursor_add(ref, c, 0, mm_popcount(group));
+    drawn = mm_warp_shuffle_u64(here, drawn, mm_warp_first(group));
+    const uint32_t place = (uint32_t)drawn + mm_popcount(group & mm_warp_before());
+    if (mm_warp_ballot(here, mm_drawn_is_ticket(drawn)) != 0) return mm_drawn_is_ticket(drawn) ? mm_token_grow(c, place) : MM_TOKEN | c;
+    const uint64_t entry = mm_drawn_entry(ref, mm_anew(c), drawn, place, 1, &slice);
+    const uint32_t page = mm_entry_page(entry), number = mm_slice_word(ref, page, slice);
+    group &= mm_warp_ballot(here, mm_entry_is_of(entry, c));
+    group &= mm_warp_match(here, number);
+    const uint32_t more = slice - mm_warp_shuffle(here, slice, mm_warp_first(group)) - mm_popcount(group & mm_warp_before());
+    if (mm_warp_ballot(here, group != 0 && more % (1u << MM_WORD_SHIFT) != 0) != 0) group &= mm_warp_before() + 1;
+    if (group != 0 && (group & mm_warp_before()) == 0)
+        free = mm_word_claim((uint64_t *)ref->words + number, mm_entry_generation(entry), mm_rotate_left((uint32_t)mm_bits_low(mm_popcount(group)), slice));
+    mm_warp_sync(here);
+    free = mm_warp_shuffle(here, free, mm_warp_first(group));
+    return group != 0 && (free >> slice % (1u << MM_WORD_SHIFT) & 1) ? mm_slice_address(ref, page, mm_anew(c), slice) : MM_TOKEN | c;
 }
 
 #endif

@@ -32,24 +32,32 @@ MM_FN uint64_t mm_deferred_slice_address(const struct mm_heap_ref *ref, uint64_t
     return mm_slice_address(ref, page, mm_deferred_class(left), (number - (page << (uint32_t)ref->word_shift)) << MM_WORD_SHIFT | mm_deferred_bit(left));
 }
 
-/* Second part: marks the slice free. Returns 0, or a deferred double free: this slice, or another that the group freed with it, was free already. */
-MM_FN uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
-    if (!MM_LIKELY(mm_deferred_kind(left) == MM_DEFERRED_SLICE)) return left;
-    const uint32_t number = mm_deferred_word(left), bit = mm_deferred_bit(left), lane = mm_warp_lane();
-    const uint32_t here = mm_warp_group(left >> MM_DEFERRED_KIND_SHIFT);
-    uint32_t group = mm_warp_match(here, number), leader = mm_ctz(group);
-    const uint32_t from = mm_warp_shuffle(here, bit, leader);
-    if (mm_warp_ballot(here, bit != from + mm_popcount(group & mm_bits_low(lane))) != 0)
-        group = 1u << lane, leader = lane; /* also if lanes free the same slice */
+/* Second part: marks the slices of the lanes of `here` free, which all call and have one each. Returns 0, or a deferred double free: this slice, or another
+ * that the group freed with it, was free already. */
+MM_FN uint64_t mm_slices_mark(const struct mm_heap_ref *ref, uint32_t here, uint64_t left) {
+    const uint32_t number = mm_deferred_word(left), bit = mm_deferred_bit(left);
+    uint32_t group = mm_warp_match(here, number);
+    const uint32_t more = bit - mm_warp_shuffle(here, bit, mm_ctz(group)) - mm_popcount(group & mm_warp_before());
+    if (mm_warp_ballot(here, more != 0) != 0) group = mm_warp_before() + 1; /* also if lanes free the same slice */
     mm_warp_sync(here);
-    if (lane != leader) return 0;
-    const uint32_t bits = (uint32_t)(mm_bits_low(mm_popcount(group)) << bit);
+    if ((group & mm_warp_before()) != 0) return 0;
+    const uint32_t bits = (uint32_t)mm_bits_low(mm_popcount(group)) << bit;
     uint64_t *word = (uint64_t *)ref->words + number;
     const uint64_t old = mm_or_release_u64(word, bits);
     if (MM_LIKELY((mm_word_free(old) & bits) == 0 && !mm_word_is_dead(old))) return 0;
     if (!mm_word_is_dead(old)) return mm_deferred_twice(left, bits, mm_word_free(old) & bits);
     mm_word_claim(word, mm_word_generation(old), bits); /* the block has been retired: clears the bit again, but takes none from the next block */
     return mm_deferred_twice(left, bits, bits);
+}
+/* The same if it is a slice, for any lanes; all that is no slice is left. */
+MM_FN_LEAF uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
+    if (mm_deferred_kind(left) != MM_DEFERRED_SLICE) return left;
+    return mm_slices_mark(ref, mm_warp_group(left >> MM_DEFERRED_KIND_SHIFT), left);
+}
+/* The same if all lanes of the warp call with slices. */
+MM_FN uint64_t mm_slice_mark_warp(const struct mm_heap_ref *ref, uint64_t left) {
+    if (!MM_LIKELY(mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_warp_here() == MM_WARP_ALL)) return left;
+    return mm_slices_mark(ref, MM_WARP_ALL, left);
 }
 
 /* Slices were free already: counts them, and reports the first one. */

@@ -9,6 +9,8 @@
  * of them, and costs calls, and stack. */
 #define MM_ALLOCATOR_FN MM_FN
 /* Whether malloc's first part calls no function. */
-#define MM_ALLOCATOR_LEAF 1
+#define MM_ALLOCATOR_LEAF 0
+/* Whether malloc and free have code for full warps of their own (mm_small_draw_warp, mm_small_mark_warp). */
+#define MM_ALLOCATOR_WARPS 1
 
 #endif

@@ -32,13 +32,18 @@ MM_FN uint64_t mm_slice_address(const struct mm_heap_ref *ref, uint32_t page, ui
     return mm_page_address(ref, page) + (uint64_t)slice * ref->classes[c].bytes;
 }
 
+/* The number of the word of slice `slice` of the block that begins at a page. */
+MM_FN uint32_t mm_slice_word(const struct mm_heap_ref *ref, uint32_t page, uint32_t slice) {
+    return (page << (uint32_t)ref->word_shift) + (slice >> MM_WORD_SHIFT);
+}
+
 /* Lanes with `go` claim slice `slice` of the block of `entry`, class c. A lane that does not get its slice gets another one of the word. Returns the address,
  * or 0. All lanes of `here` call.
  *   Lanes of one word whose slices are neighbours, in the order of the lanes, claim together. If others are in the warp, each lane claims alone. All votes and
  * shuffles are over `here`: with masks that differ between lanes the hardware executes them once for each mask. */
 MM_FN uint64_t mm_slices_claim(const struct mm_heap_ref *ref, uint32_t here, int go, uint64_t entry, uint32_t slice, uint32_t c) {
     const uint32_t lane = mm_warp_lane(), page = mm_entry_page(entry), bit = slice & ((1u << MM_WORD_SHIFT) - 1);
-    const uint32_t number = (page << (uint32_t)ref->word_shift) + (slice >> MM_WORD_SHIFT), generation = mm_entry_generation(entry);
+    const uint32_t number = mm_slice_word(ref, page, slice), generation = mm_entry_generation(entry);
     uint64_t *word = (uint64_t *)ref->words + number;
     uint32_t group = mm_warp_match(here, go ? number : ~lane), leader = mm_ctz(group), free = 0;
     const uint32_t from = mm_warp_shuffle(here, bit, leader), their = mm_warp_shuffle(here, generation, leader); /* one entry may be older than the other */
@@ -53,14 +58,14 @@ MM_FN uint64_t mm_slices_claim(const struct mm_heap_ref *ref, uint32_t here, int
     if (mm_warp_ballot(here, fails != 0 && rest != 0) != 0) {
         uint32_t more = 0;
         if (go && lane == leader && fails != 0 && rest != 0) {
-            const uint32_t want = (uint32_t)mm_bits_first(rest, mm_popcount(fails));
+            const uint32_t want = mm_bits_first_u32(rest, mm_popcount(fails));
             more = mm_word_claim(word, generation, want) & want;
         }
         mm_warp_sync(here);
         more = mm_warp_shuffle(here, more, leader);
         const uint32_t rank = mm_popcount(fails & mm_bits_low(lane));
         if (go && !is_mine && rank < mm_popcount(more)) {
-            slice += mm_bits_select(more, rank) - bit;
+            slice += mm_bits_select_u32(more, rank) - bit;
             is_mine = 1;
         }
     }

@@ -96,6 +96,85 @@ START_TEST(one_slice_by_many) {
 }
 END_TEST
 
+static uint32_t want_of[UNIT_LANES];
+static void draw_mine(uint32_t lane) { got_of[lane] = mm_slice_draw(ref, want_of[lane]); }
+
+/* The first draw of lanes that want two classes, whose tables may have entries of blocks that exist no longer, and whose pages belong to either class now. Each
+ * lane gets a free slice of a block of its class, and no other lane gets it, or a token; nothing else changes in the words. If all slices of a class
+ * are free, and no entry is old, all of its lanes get slices that are neighbours, in the order of the lanes. If a class is to grow, its lanes get tickets in their
+ * order, and the others no slices. */
+START_TEST(first_draw) {
+    const uint32_t class_of[2] = {mm_class_of(64), mm_class_of(512)};
+    uint32_t all_got = 0;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint32_t page_of[2][3], before[2][3][64], count_of[2] = {0, 0}, rank[2] = {0, 0};
+        uint64_t old[2] = {MM_ENTRY_NONE, MM_ENTRY_NONE};
+        int is_whole[2] = {1, 1};
+        new_heap();
+        for (uint32_t ages = random_below(6); ages > 0; ages--) { /* blocks that exist no longer, whose pages are used again */
+            const uint32_t k = random_below(2), page = make(class_of[k]);
+            old[k] = entry_at(class_of[k], of(class_of[k])->count - 1);
+            mm_blocks_retire(ref, 1, page);
+        }
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint32_t c = class_of[k];
+            while (of(c)->count < 3) make(c);
+            for (uint32_t i = 0; i < 3; i++) page_of[k][i] = mm_entry_page(entry_at(c, i));
+            of(c)->until = of(c)->tickets;
+        }
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint32_t c = class_of[k], slices = mm_class_slices(c);
+            for (uint32_t i = 0; i < 3; i++) {
+                const uint64_t entry = entry_at(c, i);
+                const int is_taken = random_below(4) == 0;
+                for (uint32_t s = 0; is_taken && s < slices; s++)
+                    if (random_below(2)) (void)mm_slices_claim(ref, 1, 1, entry, s, c);
+                if (random_below(4) == 0 && old[k] != MM_ENTRY_NONE) *mm_table_find(ref, c, i) = old[k], is_whole[k] = 0;
+                is_whole[k] = is_whole[k] && !is_taken;
+                for (uint32_t w = 0; w < mm_class_make(c).words; w++) before[k][i][w] = mm_word_free(word_at(page_of[k][i], w));
+            }
+            of(c)->cursor[0].place = random_below(4) ? random_below(4 * slices) : 3 * slices - 1 - random_below(UNIT_LANES);
+            count_of[k] = of(c)->cursor[0].place;
+        }
+        const uint32_t here = 1 + random_below(MM_WARP_ALL), grows = random_below(8) == 0 ? random_below(2) : 2, ticket = grows < 2 ? of(class_of[grows])->tickets : 0;
+        uint32_t wants = 0, order = 0;
+        if (grows < 2) of(class_of[grows])->until = ticket + 100;
+        for (uint32_t lane = 0; lane < UNIT_LANES; lane++) {
+            const uint32_t k = random_below(3) == 0;
+            want_of[lane] = class_of[k], got_of[lane] = 0;
+            if (here >> lane & 1) wants |= 1u << k;
+        }
+        together(draw_mine, here, random_below(2) ? 1u << random_below(6) : TOGETHER);
+        for (uint32_t lane = 0; lane < UNIT_LANES; lane++) {
+            if (!(here >> lane & 1)) continue;
+            const uint32_t k = want_of[lane] == class_of[1], c = class_of[k], slices = mm_class_slices(c), place = count_of[k] + rank[k]++;
+            if (k == grows) {
+                unit_eq(got_of[lane], mm_token_grow(c, ticket + order++));
+                continue;
+            }
+            if (got_of[lane] & MM_TOKEN) {
+                unit_eq(got_of[lane], MM_TOKEN | c);
+                unit_holds(!is_whole[k] || (grows < 2 && wants >> grows & 1), "class %u: lane %u has no slice, and all are free", c, lane);
+                continue;
+            }
+            all_got++;
+            uint32_t i = 0;
+            while (i < 3 && got_of[lane] - mm_page_address(ref, page_of[k][i]) >= (uint64_t)MM_PAGE_BYTES << mm_class_page_shift(c)) i++;
+            unit_lt(i, 3);
+            const uint32_t slice = (uint32_t)((got_of[lane] - mm_page_address(ref, page_of[k][i])) / mm_class_bytes(c));
+            unit_eq(got_of[lane], mm_slice_address(ref, page_of[k][i], c, slice));
+            unit_holds((before[k][i][slice / 32] >> slice % 32 & 1) != 0, "class %u: slice %u of block %u was not free", c, slice, i);
+            before[k][i][slice / 32] &= ~(1u << slice % 32);
+            if (is_whole[k]) unit_eq(slice, place % slices);
+        }
+        for (uint32_t k = 0; k < 2; k++)
+            for (uint32_t i = 0; i < 3; i++)
+                for (uint32_t w = 0; w < mm_class_make(class_of[k]).words; w++) unit_eq(mm_word_free(word_at(page_of[k][i], w)), before[k][i][w]);
+    }
+    unit_lt(ROUNDS, all_got);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("claims");
     TCase *tests = tcase_create("claims");
@@ -104,6 +183,7 @@ int main(void) {
     tcase_add_test(tests, neighbours);
     tcase_add_test(tests, any_slices);
     tcase_add_test(tests, one_slice_by_many);
+    tcase_add_test(tests, first_draw);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

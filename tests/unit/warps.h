@@ -89,6 +89,7 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #define mm_wait unit_port_wait
 #define mm_wait_host unit_port_wait_host
 #define mm_warp_lane unit_port_lane
+#define mm_warp_before unit_port_before
 #define mm_warp_group unit_port_group
 #define mm_warp_here unit_port_here
 #define mm_warp_match unit_port_match
@@ -108,6 +109,7 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #undef mm_wait
 #undef mm_wait_host
 #undef mm_warp_lane
+#undef mm_warp_before
 #undef mm_warp_group
 #undef mm_warp_here
 #undef mm_warp_match
@@ -149,6 +151,7 @@ MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
 MM_FN uint32_t mm_warp_slot(void) { return mm_home(); }
 MM_FN uint32_t mm_random(void) { return unit_warps_random() << 1 ^ unit_warps_random(); }
 MM_FN uint32_t mm_warp_lane(void) { return unit_warp_now < 0 ? 0 : (uint32_t)unit_lane_now; }
+MM_FN uint32_t mm_warp_before(void) { return (1u << mm_warp_lane()) - 1; }
 #define mm_warp_here() unit_warps_here()
 #define mm_warp_group(same) ((void)(same), unit_warps_here())
 static void unit_warps_next_part(struct unit_warp *w) { w->part = (w->part + 1) % unit_warps_parts; }
