@@ -87,15 +87,16 @@ MM_FN uint64_t mm_cursor_draw_first(const struct mm_heap_ref *ref, uint32_t here
     if (mm_warp_ballot(here, mm_drawn_is_ticket(drawn)) != 0) return mm_drawn_is_ticket(drawn) ? mm_token_grow(c, place) : MM_TOKEN | c;
     const uint64_t entry = mm_drawn_entry(ref, mm_anew(c), drawn, place, 1, &slice);
     const uint32_t page = mm_entry_page(entry), number = mm_slice_word(ref, page, slice);
-    group &= mm_warp_ballot(here, mm_entry_is_of(entry, c));
+    const int go = mm_entry_is_of(entry, c);
+    group &= mm_warp_ballot(here, go);
     group &= mm_warp_match(here, number);
     const uint32_t more = slice - mm_warp_shuffle(here, slice, mm_warp_first(group)) - mm_popcount(group & mm_warp_before());
-    if (mm_warp_ballot(here, group != 0 && more % (1u << MM_WORD_SHIFT) != 0) != 0) group &= mm_warp_before() + 1;
-    if (group != 0 && (group & mm_warp_before()) == 0)
+    if (mm_warp_ballot(here, go && more % (1u << MM_WORD_SHIFT) != 0) != 0) group &= mm_warp_before() + 1;
+    if (go && (group & mm_warp_before()) == 0)
         free = mm_word_claim((uint64_t *)ref->words + number, mm_entry_generation(entry), mm_rotate_left((uint32_t)mm_bits_low(mm_popcount(group)), slice));
     mm_warp_sync(here);
     free = mm_warp_shuffle(here, free, mm_warp_first(group));
-    return group != 0 && (free >> slice % (1u << MM_WORD_SHIFT) & 1) ? mm_slice_address(ref, page, mm_anew(c), slice) : MM_TOKEN | c;
+    return go && (free >> slice % (1u << MM_WORD_SHIFT) & 1) ? mm_slice_address(ref, page, mm_anew(c), slice) : MM_TOKEN | c;
 }
 
 #endif

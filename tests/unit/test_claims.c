@@ -104,37 +104,37 @@ static void draw_mine(uint32_t lane) { got_of[lane] = mm_slice_draw(ref, want_of
  * are free, and no entry is old, all of its lanes get slices that are neighbours, in the order of the lanes. If a class is to grow, its lanes get tickets in their
  * order, and the others no slices. */
 START_TEST(first_draw) {
-    const uint32_t class_of[2] = {mm_class_of(64), mm_class_of(512)};
     uint32_t all_got = 0;
-    for (uint32_t round = 0; round < ROUNDS; round++) {
-        uint32_t page_of[2][3], before[2][3][64], count_of[2] = {0, 0}, rank[2] = {0, 0};
-        uint64_t old[2] = {MM_ENTRY_NONE, MM_ENTRY_NONE};
+    for (uint32_t round = 0; round < 3 * ROUNDS; round++) {
+        const uint32_t class_of[2] = {mm_class_of(64), mm_class_of(random_below(4) ? 512 : 65536)};
+        uint32_t page_of[2][3], before[2][3][64], place_of[2], blocks[2], rank[2] = {0, 0};
+        uint64_t old[2] = {MM_ENTRY_NONE, MM_ENTRY_NONE}; /* NONE: not written yet */
         int is_whole[2] = {1, 1};
         new_heap();
-        for (uint32_t ages = random_below(6); ages > 0; ages--) { /* blocks that exist no longer, whose pages are used again */
+        for (uint32_t ages = random_below(4); ages > 0; ages--) { /* blocks that exist no longer, whose pages are used again */
             const uint32_t k = random_below(2), page = make(class_of[k]);
             old[k] = entry_at(class_of[k], of(class_of[k])->count - 1);
             mm_blocks_retire(ref, 1, page);
         }
-        for (uint32_t k = 0; k < 2; k++) {
-            const uint32_t c = class_of[k];
-            while (of(c)->count < 3) make(c);
-            for (uint32_t i = 0; i < 3; i++) page_of[k][i] = mm_entry_page(entry_at(c, i));
+        for (uint32_t first = random_below(2), j = 0; j < 2; j++) {
+            const uint32_t k = first ^ j, c = class_of[k];
+            blocks[k] = c == mm_class_of(65536) ? 1 : 1 + random_below(3);
+            while (of(c)->count < blocks[k]) make(c);
+            for (uint32_t i = 0; i < blocks[k]; i++) page_of[k][i] = mm_entry_page(entry_at(c, i));
             of(c)->until = of(c)->tickets;
         }
         for (uint32_t k = 0; k < 2; k++) {
             const uint32_t c = class_of[k], slices = mm_class_slices(c);
-            for (uint32_t i = 0; i < 3; i++) {
-                const uint64_t entry = entry_at(c, i);
+            for (uint32_t i = 0; i < blocks[k]; i++) {
                 const int is_taken = random_below(4) == 0;
                 for (uint32_t s = 0; is_taken && s < slices; s++)
-                    if (random_below(2)) (void)mm_slices_claim(ref, 1, 1, entry, s, c);
-                if (random_below(4) == 0 && old[k] != MM_ENTRY_NONE) *mm_table_find(ref, c, i) = old[k], is_whole[k] = 0;
+                    if (random_below(2)) (void)mm_slices_claim(ref, 1, 1, entry_at(c, i), s, c);
+                if (random_below(4) == 0) *mm_table_find(ref, c, i) = random_below(2) ? old[k] : MM_ENTRY_NONE, is_whole[k] = 0;
                 is_whole[k] = is_whole[k] && !is_taken;
                 for (uint32_t w = 0; w < mm_class_make(c).words; w++) before[k][i][w] = mm_word_free(word_at(page_of[k][i], w));
             }
-            of(c)->cursor[0].place = random_below(4) ? random_below(4 * slices) : 3 * slices - 1 - random_below(UNIT_LANES);
-            count_of[k] = of(c)->cursor[0].place;
+            is_whole[k] = is_whole[k] && slices * blocks[k] >= UNIT_LANES;
+            place_of[k] = of(c)->cursor[0].place = random_below(4) * slices + (random_below(2) ? random_below(32 - UNIT_LANES) : slices - 1 - random_below(UNIT_LANES));
         }
         const uint32_t here = 1 + random_below(MM_WARP_ALL), grows = random_below(8) == 0 ? random_below(2) : 2, ticket = grows < 2 ? of(class_of[grows])->tickets : 0;
         uint32_t wants = 0, order = 0;
@@ -147,7 +147,7 @@ START_TEST(first_draw) {
         together(draw_mine, here, random_below(2) ? 1u << random_below(6) : TOGETHER);
         for (uint32_t lane = 0; lane < UNIT_LANES; lane++) {
             if (!(here >> lane & 1)) continue;
-            const uint32_t k = want_of[lane] == class_of[1], c = class_of[k], slices = mm_class_slices(c), place = count_of[k] + rank[k]++;
+            const uint32_t k = want_of[lane] == class_of[1], c = class_of[k], slices = mm_class_slices(c), place = place_of[k] + rank[k]++;
             if (k == grows) {
                 unit_eq(got_of[lane], mm_token_grow(c, ticket + order++));
                 continue;
@@ -159,8 +159,8 @@ START_TEST(first_draw) {
             }
             all_got++;
             uint32_t i = 0;
-            while (i < 3 && got_of[lane] - mm_page_address(ref, page_of[k][i]) >= (uint64_t)MM_PAGE_BYTES << mm_class_page_shift(c)) i++;
-            unit_lt(i, 3);
+            while (i < blocks[k] && got_of[lane] - mm_page_address(ref, page_of[k][i]) >= (uint64_t)MM_PAGE_BYTES << mm_class_page_shift(c)) i++;
+            unit_lt(i, blocks[k]);
             const uint32_t slice = (uint32_t)((got_of[lane] - mm_page_address(ref, page_of[k][i])) / mm_class_bytes(c));
             unit_eq(got_of[lane], mm_slice_address(ref, page_of[k][i], c, slice));
             unit_holds((before[k][i][slice / 32] >> slice % 32 & 1) != 0, "class %u: slice %u of block %u was not free", c, slice, i);
@@ -168,7 +168,7 @@ START_TEST(first_draw) {
             if (is_whole[k]) unit_eq(slice, place % slices);
         }
         for (uint32_t k = 0; k < 2; k++)
-            for (uint32_t i = 0; i < 3; i++)
+            for (uint32_t i = 0; i < blocks[k]; i++)
                 for (uint32_t w = 0; w < mm_class_make(class_of[k]).words; w++) unit_eq(mm_word_free(word_at(page_of[k][i], w)), before[k][i][w]);
     }
     unit_lt(ROUNDS, all_got);
