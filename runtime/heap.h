@@ -54,13 +54,13 @@ MM_FN_RARE void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t to
 }
 
 /* Allocates `bytes` (0 counts as 1), aligned to 1 << MM_ALIGN_SHIFT. Returns NULL if there is no memory. */
-MM_ALLOCATOR_FN void *mm_heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
+MM_FN_RARE void *mm_heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
     const uint64_t at = mm_heap_draw(ref, bytes);
     return MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : mm_heap_malloc_other(ref, at);
 }
 
 /* `bytes` aligned to `align`, a power of two up to the size of the heap. NULL if it is none, or no memory. */
-MM_ALLOCATOR_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
+MM_FN_RARE void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
     const int is_power = align != 0 && (align & (align - 1)) == 0, is_large = bytes > MM_SMALL_BYTES_MAX || align > MM_SMALL_ALIGN_MAX;
     const uint32_t here = mm_warp_group(align >> 63);
     void *p = NULL;
@@ -79,7 +79,7 @@ MM_FN uint64_t mm_heap_release_left(const struct mm_heap_ref *ref, uint64_t left
 MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, const void *p) { return mm_heap_release_left(ref, mm_heap_release_warp(ref, p)); }
 
 /* The same outside of the fast path, in a heap of so many bytes. */
-MM_ALLOCATOR_FN uint64_t mm_heap_release_in(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) {
+MM_FN_RARE uint64_t mm_heap_release_in(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) {
     return mm_small_mark(ref, mm_small_locate(ref, p, bytes));
 }
 

@@ -99,7 +99,7 @@ MM_FN_RARE uint32_t mm_pages_rooms(uint64_t pages) {
     return rooms;
 }
 /* The pages in `pages` at which a free group of this cut may begin. Groups may overlap. */
-MM_ALLOCATOR_FN uint64_t mm_cut_starts(struct mm_cut cut, uint64_t pages) {
+MM_FN_RARE uint64_t mm_cut_starts(struct mm_cut cut, uint64_t pages) {
     MM_ROLLED
     for (uint32_t have = 1, more; have < cut.pages; have += more) {
         more = have < cut.pages - have ? have : cut.pages - have;
@@ -108,7 +108,7 @@ MM_ALLOCATOR_FN uint64_t mm_cut_starts(struct mm_cut cut, uint64_t pages) {
     return pages & mm_pages_starts(cut.align);
 }
 /* The first pages of up to `want` disjoint groups in `pages`, lowest first. */
-MM_ALLOCATOR_FN uint64_t mm_cut_first(struct mm_cut cut, uint64_t pages, uint32_t want) {
+MM_FN_RARE uint64_t mm_cut_first(struct mm_cut cut, uint64_t pages, uint32_t want) {
     uint64_t places = mm_cut_starts(cut, pages), groups = 0;
     if (cut.pages == 1u << cut.align) return mm_bits_first(places, want);
     MM_ROLLED
@@ -204,7 +204,7 @@ MM_FN uint32_t mm_segments_used(const struct mm_heap_ref *ref) {
     return (uint32_t)(mm_load_relaxed_u64(&h->grow.mapped) - mm_load_relaxed_u64(&h->free_count));
 }
 /* Takes a segment out of the free tree. Returns it, or MM_TREE_NONE. random: any number. Acquires. */
-MM_ALLOCATOR_FN uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t random) {
+MM_FN_RARE uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t random) {
     const uint32_t s = mm_tree_take(mm_segment_free_tree(ref), random, mm_segments_used(ref));
     if (s != MM_TREE_NONE) mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, ~0ull);
     return s;

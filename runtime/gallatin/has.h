@@ -5,9 +5,6 @@
 
 /* Whether it has checked runs (runtime/checked); the code of an allocator without them has none for them. */
 #define MM_ALLOCATOR_CHECKED 1
-/* The kind of function of malloc and free outside of the fast path (heap.h), and of the steps of a search for pages (core/segment.h): MM_FN_RARE saves copies
- * of them, and costs calls, and stack. */
-#define MM_ALLOCATOR_FN MM_FN
 /* Whether malloc's first part calls no function. */
 #define MM_ALLOCATOR_LEAF 0
 /* Whether malloc and free have code for full warps of their own (mm_small_draw_warp, mm_small_mark_warp). */
