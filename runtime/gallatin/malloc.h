@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* malloc of a slice. A group is the lanes of a warp that call together and want the same size class; it acts as one.
  *
- * There are two functions. mm_slice_draw nearly always returns the address; it gives the other lanes a token for mm_slice_malloc. That one passes through
- * stages: it draws from cursors as long as half of the draws succeed; then it samples the class; if little of the class is free, it draws tickets for slices
- * that are yet to be made, and makes their blocks. Without pages it goes through a shortage (shortage.h), then sweeps the whole class.
+ * There are three steps. The first draw (cursor.h) nearly always returns the address; it gives the other lanes a token. They draw again, now with the rare
+ * cases (allocator.h). Who has nothing then comes to mm_slice_malloc, which passes through stages: it draws from cursors as long as half of the draws succeed;
+ * then it samples the class; if little of the class is free, it draws tickets for slices that are yet to be made, and makes their blocks. Without pages it
+ * goes through a shortage (shortage.h), then sweeps the whole class.
  *
  * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for a lane of its own warp. A lane that waits for a
  * block that another warp makes gives up after a bounded number of looks, and draws another ticket, or makes the block if it has the block's first ticket.
@@ -79,7 +80,7 @@ MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32
     return *is_low || rounds >= MM_SAMPLE_ROUNDS;
 }
 
-/* malloc for lanes that got a token from mm_slice_draw. Returns the address, or NULL, which it counts. */
+/* malloc for lanes that got a token from a draw. Returns the address, or NULL, which it counts. */
 MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t c = mm_token_class(token);
     const uint32_t here = mm_warp_group(token >> 63), group = mm_warp_match(here, c), lane = mm_warp_lane();

@@ -33,7 +33,7 @@ echo "first launches raced in $races of 100 processes without a fault"
 [[ $races == 100 ]] || failed=1
 for two in "$build"/tests/gpu/two_*; do
     [[ -x $two && $two != *.o ]] || continue # none, if make allocators was not run
-    MM_ALLOW_UNSAFE=1 MM_ON_MISUSE=ignore timeout 120 "$build/bin/mmrun" "$two" || { echo "${two##*/}: failed"; failed=1; }
+    MM_ON_MISUSE=ignore timeout 120 "$build/bin/mmrun" "$two" || { echo "${two##*/}: failed"; failed=1; }
 done
 tests/gpu/planted.sh "$build" || failed=1
 tests/gpu/filled.sh "$build" || failed=1

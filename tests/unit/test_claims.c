@@ -134,9 +134,11 @@ START_TEST(first_draw) {
                 for (uint32_t w = 0; w < mm_class_make(c).words; w++) before[k][i][w] = mm_word_free(word_at(page_of[k][i], w));
             }
             is_whole[k] = is_whole[k] && slices * blocks[k] >= UNIT_LANES;
-            place_of[k] = of(c)->cursor[0].place = random_below(4) * slices + (random_below(2) ? random_below(32 - UNIT_LANES) : slices - 1 - random_below(UNIT_LANES));
+            place_of[k] = of(c)->cursor[0].place =
+                random_below(4) * slices + (random_below(2) ? random_below(32 - UNIT_LANES) : slices - 1 - random_below(UNIT_LANES));
         }
-        const uint32_t here = 1 + random_below(MM_WARP_ALL), grows = random_below(8) == 0 ? random_below(2) : 2, ticket = grows < 2 ? of(class_of[grows])->tickets : 0;
+        const uint32_t here = 1 + random_below(MM_WARP_ALL), grows = random_below(8) == 0 ? random_below(2) : 2,
+                       ticket = grows < 2 ? of(class_of[grows])->tickets : 0;
         uint32_t wants = 0, order = 0;
         if (grows < 2) of(class_of[grows])->until = ticket + 100;
         for (uint32_t lane = 0; lane < UNIT_LANES; lane++) {
