@@ -76,8 +76,10 @@ MM_FN_LEAF uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here,
 }
 
 /* The first draw of the lanes of `here`, which all call: each draws a slice of its class c from a cursor, and claims it. Returns the address, or a token for
- * mm_small_malloc. The same as above without its rare cases: no second claim, and no cursor if a lane of the warp has a ticket. So the compiler finds enough
- * registers that a function need not save; what one saves are most of malloc's writes. */
+ * mm_small_malloc. The same as above without its rare cases: no second claim, and no slices if a lane of the warp has a ticket. So the compiler finds enough
+ * registers that a function need not save; what functions save is most of what malloc writes.
+ *   Of lanes of one class whose entries name the same page, and whose slices are in one word, one claims for all, with its own entry. If that names the block
+ * which is there now, the slices are that block's, however old the entries of the others are. If not, none of them gets anything. */
 MM_FN uint64_t mm_cursor_draw_first(const struct mm_heap_ref *ref, uint32_t here, uint32_t c) {
     uint32_t group = mm_warp_match(here, c), slice, free = 0;
     uint64_t drawn = 0;

@@ -31,6 +31,15 @@ static void lane_second(void) { claim_lane(old_entry, 1, A); }
 static void lane_first_must(void) { model_require(claim_lane(old_entry, 0, A), "two slices were free, and two lanes of a warp wanted one"); }
 static void lane_new(void) { claim_lane(entry_of(B, 0), 1, B); }
 static void lane_none(void) { claim_lane(MM_ENTRY_NONE, 0, A); }
+/* The first draw of lanes of a warp: an address, or a token. */
+static uint64_t draw_lane(void) {
+    const uint64_t p = mm_cursor_draw_first(&ref, 3, A);
+    if (!(p & MM_TOKEN)) world_got(p, A);
+    model_progress();
+    return p;
+}
+static void lane_draws(void) { draw_lane(); }
+static void lane_draws_must(void) { model_require(!(draw_lane() & MM_TOKEN), "two slices were free, and two lanes of a warp drew"); }
 /* Two claims at once: one slice may be free, the other not. */
 static void claim_pair(void) {
     const uint32_t got = mm_word_claim(mm_page_words(&ref, 0), mm_entry_generation(old_entry), 3) & 3;
@@ -184,6 +193,11 @@ static const struct model_scenario scenarios[] = {
     {"word-warp-claims-beside-retire", warp_all_free, {lane_first, lane_second, retire_b}, world_check_drained, 0, 0},
     {"word-warp-stale-claims", warp_is_b, {lane_first, lane_second, free_1}, check_lost, 0, 0},
     {"word-warp-two-entries", warp_is_b, {lane_first, lane_new, b_once}, world_check_drained, 0, 0},
+    {"word-warp-draws", warp_all_free, {lane_draws_must, lane_draws_must}, check_both, 0, 0},
+    {"word-warp-draws-beside-claim", warp_all_free, {lane_draws, lane_draws, claim_keep}, check_both, 0, 0},
+    {"word-warp-draws-beside-free", warp_both_live, {lane_draws, lane_draws, free_0}, world_check_drained, 0, 0},
+    {"word-warp-draws-beside-retire", warp_all_free, {lane_draws, lane_draws, retire_b}, world_check_drained, 0, 0},
+    {"word-warp-draws-beside-two", warp_all_free, {lane_draws, lane_draws, retire_b_retire_a}, world_check_drained, 0, 0},
     {"word-warp-frees", warp_both_live, {free_0, free_1, retire_0}, check_lost, 0, 0},
     {"word-warp-frees-beside-claim", warp_both_live, {free_0, free_1, claim_keep}, world_check_drained, 0, 0},
     {"word-warp-freed-twice", warp_both_live, {free_0, again_0}, check_told, 0, 0},
