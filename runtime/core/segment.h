@@ -33,7 +33,6 @@ MM_FN uint8_t *mm_page_owner(const struct mm_heap_ref *ref, uint32_t page) { ret
 /* The words of the block or span that begins at a page. */
 MM_FN uint64_t *mm_page_words(const struct mm_heap_ref *ref, uint32_t page) { return (uint64_t *)ref->words + ((uint64_t)page << (uint32_t)ref->word_shift); }
 MM_FN uint64_t mm_page_address(const struct mm_heap_ref *ref, uint32_t page) { return ref->user_base + ((uint64_t)page << MM_PAGE_SHIFT); }
-
 MM_FN struct mm_tree mm_tree_at(const struct mm_heap_ref *ref, uint64_t address) {
     const struct mm_tree t = {(uint64_t *)address, (uint32_t)ref->tree_roots, (uint32_t)ref->tree_mids};
     return t;

@@ -5,7 +5,7 @@
 #ifndef MM_CPU_CPUHEAP_H
 #define MM_CPU_CPUHEAP_H
 
-#include "runtime/core/layout.h"
+#include "runtime/core/image.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/checked/guard.h"
+#include "runtime/core/image.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
 #include "runtime/host/fail.h"

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "runtime/core/image.h"
 #include "runtime/host/clock.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/core/layout.h"
+#include "runtime/core/image.h"
 #include "tests/gpu/facts.h"
 
 struct class_facts expect_class(uint32_t bytes) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Trimming (runtime/host/trim.c), and resets of a heap, against a table of driver functions. */
 #include "check_memory.h"
+#include "runtime/core/image.h"
 
 static void have(uint64_t chunks) { /* of two segments each, in use by the heap (not spare) */
     create_most = 2 * MM_SEGMENT_BYTES;

@@ -3,6 +3,7 @@
 #include "client.h"
 
 #include "mmconfig.h"
+#include "runtime/core/image.h"
 
 #ifndef CLIENT_MAIN /* the plugin names it otherwise */
 #define CLIENT_MAIN main

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/core/image.h"
+
 struct mm_heap_ref ref;
 uint64_t cell[16];
 static struct mm_layout layout;

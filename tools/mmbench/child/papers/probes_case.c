@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/core/layout.h"
+#include "runtime/core/image.h"
 #include "tools/mmbench/child/papers/papers.h"
 #include "tools/mmbench/child/papers/probes.h"
 

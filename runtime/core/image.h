@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The image of a fresh heap (layout.h): how large its arrays are, where they lie, and what the host writes before it is published. C, for the host. */
+#ifndef MM_CORE_IMAGE_H
+#define MM_CORE_IMAGE_H
+
+#include "runtime/core/layout.h"
+
+/* Most extents of a class's table: enough if all pages are its blocks, and some spare. */
+static inline uint32_t mm_layout_extents(uint64_t segment_count, uint32_t c) {
+    const uint64_t blocks = segment_count * MM_SEGMENT_PAGES >> mm_class_page_shift(c);
+    return (uint32_t)(2 + (blocks + blocks / 8) / MM_EXTENT);
+}
+
+/* Computes the layout of a heap of so many segments whose slices begin at multiples of `spacing` bytes (a power of two, at least 16). page_bytes: unit
+ * of mapping, a power of two. Returns 0, or -1 if there is no such heap. */
+static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, uint64_t page_bytes, uint64_t spacing) {
+    const uint64_t line = 256, pages = segment_count * MM_SEGMENT_PAGES;
+    if (segment_count == 0 || segment_count > MM_TREE_BITS_MAX || spacing < 16 || (spacing & (spacing - 1)) != 0) return -1;
+    l->segment_count = segment_count;
+    l->word_shift = spacing == 16 ? MM_PAGE_SHIFT - MM_ALIGN_SHIFT - MM_WORD_SHIFT : MM_PAGE_SHIFT - MM_ALIGN_SHIFT - MM_WORD_SHIFT - 1;
+    l->tree_leaves = (segment_count + 63) / 64;
+    l->tree_mids = (l->tree_leaves + 63) / 64;
+    l->tree_roots = (l->tree_mids + 63) / 64;
+    l->tree_bytes = mm_round_up(8 * (l->tree_roots + l->tree_mids + l->tree_leaves), line);
+    l->free_tree = mm_round_up(sizeof(struct mm_heap), line);
+    l->image_bytes = l->free_tree + l->tree_bytes;
+    l->room_trees = l->image_bytes;
+    l->segments = l->room_trees + MM_ROOMS * l->tree_bytes;
+    l->owners = mm_round_up(l->segments + sizeof(struct mm_segment) * segment_count, line);
+    l->directory = mm_round_up(l->owners + pages, line);
+    uint64_t extents = 0;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) extents += mm_layout_extents(segment_count, c);
+    l->made = mm_round_up(l->directory + sizeof(uint32_t) * extents, line);
+    l->fixed_bytes = l->made + MM_CLASS_COUNT * MM_MADE * sizeof(uint64_t);
+    l->words_each = MM_SEGMENT_PAGES * sizeof(uint64_t) << l->word_shift;
+    l->indexes_each = MM_SEGMENT_PAGES * sizeof(uint32_t);
+    l->table_each = MM_TABLE_SHARE * MM_SEGMENT_PAGES * sizeof(uint64_t);
+    l->table_fixed = MM_CLASS_COUNT * MM_EXTENT * sizeof(uint64_t);
+    l->words = mm_round_up(l->fixed_bytes, page_bytes);
+    l->indexes = mm_round_up(l->words + segment_count * l->words_each, page_bytes);
+    l->table = mm_round_up(l->indexes + segment_count * l->indexes_each, page_bytes);
+    l->total_bytes = mm_round_up(l->table + l->table_fixed + segment_count * l->table_each, page_bytes);
+    return 0;
+}
+
+/* Marks segments [first, first + count) as free in an image. */
+static inline void mm_heap_image_put(void *image, const struct mm_layout *l, uint64_t first, uint64_t count) {
+    uint64_t *tree = (uint64_t *)((char *)image + l->free_tree);
+    for (uint64_t s = first; s < first + count; s++) {
+        tree[l->tree_roots + l->tree_mids + s / 64] |= 1ull << (s % 64);
+        tree[l->tree_roots + s / MM_TREE_MID_SEGMENTS] |= 1ull << (s / 64 % 64);
+        tree[s / MM_TREE_ROOT_SEGMENTS] |= 1ull << (s / MM_TREE_MID_SEGMENTS % 64);
+    }
+    ((struct mm_heap *)image)->free_count += count;
+}
+
+/* Writes the image of a fresh heap to `image` (l->image_bytes, any memory of the caller), with the addresses that the device uses: the first
+ * mapped_segments segments are free, the others are not mapped. */
+static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_t metadata_base, uint64_t user_base, uint64_t mapped_segments) {
+    struct mm_heap *h = (struct mm_heap *)image;
+    for (uint64_t i = 0; i < l->image_bytes / 8; i++) ((uint64_t *)image)[i] = 0;
+    h->abi = MM_ABI_VERSION;
+    h->segment_count = l->segment_count;
+    h->tree_leaves = l->tree_leaves;
+    struct mm_heap_ref *ref = &h->ref;
+    ref->heap = metadata_base;
+    ref->user_base = user_base;
+    ref->user_bytes = ref->open_bytes = l->segment_count * MM_SEGMENT_BYTES;
+    ref->owners = metadata_base + l->owners;
+    ref->words = metadata_base + l->words, ref->word_shift = l->word_shift;
+    ref->classes_at = metadata_base + offsetof(struct mm_heap, classes);
+    ref->directory = metadata_base + l->directory;
+    ref->made = metadata_base + l->made;
+    ref->giving_up = metadata_base + offsetof(struct mm_heap, giving_up);
+    ref->table = metadata_base + l->table;
+    ref->indexes = metadata_base + l->indexes;
+    ref->segments = metadata_base + l->segments;
+    ref->free_tree = metadata_base + l->free_tree;
+    ref->room_trees = metadata_base + l->room_trees;
+    ref->tree_bytes = l->tree_bytes, ref->tree_roots = l->tree_roots, ref->tree_mids = l->tree_mids;
+    for (uint32_t c = 0, at = 0; c < MM_CLASS_COUNT; c++) {
+        ref->classes[c] = mm_class_make(c);
+        ref->classes[c].directory = at, ref->classes[c].directory_length = mm_layout_extents(l->segment_count, c);
+        at += ref->classes[c].directory_length;
+    }
+    h->grow.mapped = h->grow.reached = mapped_segments;
+    mm_heap_image_put(image, l, 0, mapped_segments < l->segment_count ? mapped_segments : l->segment_count);
+}
+
+/* After mm_heap_image: lets the heap grow. mailbox: its device address; polls: grow_polls. */
+static inline void mm_heap_image_grows(void *image, uint64_t mailbox, uint32_t polls) {
+    struct mm_heap *h = (struct mm_heap *)image;
+    h->ref.mailbox = mailbox;
+    h->ref.grow_polls = polls;
+}
+
+#endif
