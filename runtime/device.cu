@@ -28,8 +28,8 @@ MM_FN_RARE void mm_device_free_other(uint64_t left) {
     else mm_no_heap();
 }
 
-/* A leaf function, kept out of line, needs no stack frame; if it calls others, it is one frame less in line. What a frame has saved is in no cache after an
- * acquire. Without a heap there are no slices. */
+/* A leaf function, kept out of line, needs no stack frame; if it calls others, it is one frame less in line. What a frame saves is most of what malloc writes
+ * (docs/explanation/hardware.md). Without a heap there are no slices. */
 #if MM_ALLOCATOR_LEAF
 #define MM_DRAW_FN static __device__ __noinline__
 #else

@@ -5,6 +5,7 @@
 
 #include "runtime/core/layout.h"
 
+#ifndef __CUDACC__ /* the host's side is C */
 /* Most extents of a class's table: enough if all pages are its blocks, and some spare. */
 static inline uint32_t mm_layout_extents(uint64_t segment_count, uint32_t c) {
     const uint64_t blocks = segment_count * MM_SEGMENT_PAGES >> mm_class_page_shift(c);
@@ -93,5 +94,6 @@ static inline void mm_heap_image_grows(void *image, uint64_t mailbox, uint32_t p
     h->ref.mailbox = mailbox;
     h->ref.grow_polls = polls;
 }
+#endif
 
 #endif

@@ -22,7 +22,7 @@ MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
 }
 /* malloc, second part. Returns the address, or NULL, which it counts. Lanes without a ticket draw again first, from the next cursor: mm_cursor_draw saves 11
- * registers, mm_slice_malloc 70. */
+ * registers, mm_slice_malloc 70. (mm_slice_malloc begins with that cursor once more. Lanes that are apart here draw apart; the caller brings them together.) */
 MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t c = mm_token_class(token), here = mm_warp_group(token >> 63), group = mm_warp_match(here, c);
     const int draws = !(token & MM_TOKEN_GROW);
