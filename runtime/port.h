@@ -62,9 +62,13 @@ MM_FN void mm_publish_fence(void) {}
 MM_FN void mm_store_published_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
 MM_FN uint64_t mm_or_published_u64(uint64_t *p, uint64_t v) { return mm_or_release_u64(p, v); }
 MM_FN uint64_t mm_and_fenced_u64(uint64_t *p, uint64_t v) { return mm_and_acquire_u64(p, v); } /* a fence follows */
+MM_FN int mm_cas_published_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_acq_rel_u64(p, expected, desired); }
+MM_FN void mm_gather_u32(uint32_t *p, uint32_t *first, uint32_t *second) { *first = mm_load_relaxed_u32(p), *second = mm_load_relaxed_u32(p + 1); }
+MM_FN void mm_gather_cached_u32(uint32_t *p, uint32_t *first, uint32_t *second) { *first = mm_load_cached_u32(p), *second = mm_load_cached_u32(p + 1); }
 #else
 MM_FN uint64_t mm_or_published_u64(uint64_t *p, uint64_t v) { return mm_or_relaxed_u64(p, v); }
 MM_FN uint64_t mm_and_fenced_u64(uint64_t *p, uint64_t v) { return mm_and_relaxed_u64(p, v); }
+MM_FN int mm_cas_published_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_relaxed_u64(p, expected, desired); }
 #endif
 
 /* The bit of rank `rank` (from 0) among the bits set in x, of which there are more than `rank`. */

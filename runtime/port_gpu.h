@@ -61,6 +61,13 @@ MM_FN uint64_t mm_load_cached_u64(uint64_t *p) {
     asm volatile("ld.relaxed.cta.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
     return v;
 }
+/* Two adjacent words, at a multiple of 8: one access, but not atomic as a whole. */
+MM_FN void mm_gather_u32(uint32_t *p, uint32_t *first, uint32_t *second) {
+    asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(*first), "=r"(*second) : "l"(p) : "memory");
+}
+MM_FN void mm_gather_cached_u32(uint32_t *p, uint32_t *first, uint32_t *second) {
+    asm volatile("ld.relaxed.cta.global.v2.u32 {%0, %1}, [%2];" : "=r"(*first), "=r"(*second) : "l"(p) : "memory");
+}
 
 /* Accesses to the mailbox, at system scope (grow.h). */
 MM_FN uint64_t mm_load_acquire_system_u64(uint64_t *p) {

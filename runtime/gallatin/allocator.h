@@ -21,14 +21,14 @@ MM_FN uint64_t mm_small_draw_warp(const struct mm_heap_ref *ref, uint64_t bytes)
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
 }
-/* malloc, second part. Returns the address, or NULL, which it counts. Lanes without a ticket draw again first, from the next cursor: mm_cursor_draw saves 11
- * registers, mm_slice_malloc 70. (mm_slice_malloc begins with that cursor once more. Lanes that are apart here draw apart; the caller brings them together.) */
+/* malloc, second part. Returns the address, or NULL, which it counts. */
 MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
-    const uint32_t c = mm_token_class(token), here = mm_warp_group(token >> 63), group = mm_warp_match(here, c);
-    const int draws = !(token & MM_TOKEN_GROW);
-    const uint64_t p = mm_cursor_draw(ref, here, mm_warp_ballot(here, draws) & group, draws, c, 1);
-    if (p != 0 && !(p & MM_TOKEN)) return (void *)p;
-    return mm_slice_malloc(ref, p != 0 ? p : token);
+    const uint32_t here = mm_warp_group(token >> 63);
+    token = mm_slice_malloc_soon(ref, here, token);
+    void *p = (void *)token;
+    if (token & MM_TOKEN) p = mm_slice_malloc(ref, token);
+    mm_warp_sync(here);
+    return p;
 }
 
 /* What to request for `bytes` aligned to `align`, a power of two; no more than the above. Blocks begin at multiples of their size, so a class whose slice

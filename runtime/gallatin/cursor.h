@@ -28,8 +28,10 @@ MM_FN uint32_t mm_cursor_entry(struct mm_class k, uint32_t count, uint32_t shift
 
 /* Whether callers must draw tickets, since the class is to grow. is_cached: the answer may be as old as the kernel. */
 MM_FN int mm_class_is_growing(struct mm_class_state *of, int is_cached) {
-    const uint32_t tickets = is_cached ? mm_load_cached_u32(&of->tickets) : mm_load_relaxed_u32(&of->tickets);
-    return (int32_t)((is_cached ? mm_load_cached_u32(&of->until) : mm_load_relaxed_u32(&of->until)) - tickets) > 0;
+    uint32_t tickets, until;
+    if (is_cached) mm_gather_cached_u32(&of->tickets, &tickets, &until);
+    else mm_gather_u32(&of->tickets, &tickets, &until);
+    return (int32_t)(until - tickets) > 0;
 }
 
 /* What a cursor gave: {log2 of the number of cursors : 2 | the table's count, or MM_CURSOR_GROWS : 27 | cursor : 3 | first place, or ticket : 32}. */
@@ -47,9 +49,8 @@ MM_FN int mm_drawn_is_ticket(uint64_t drawn) { return mm_drawn_count(drawn) == M
 /* Draws n positions of a cursor of class c, or n tickets if the class is to grow. turn: how often the caller has drawn. */
 MM_FN uint64_t mm_cursor_add(const struct mm_heap_ref *ref, uint32_t c, uint32_t turn, uint32_t n) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    uint32_t count = mm_load_cached_u32(&of->count);
-    int is_growing = mm_class_is_growing(of, 1);
-    if (turn != 0 || count == 0 || is_growing) count = mm_load_relaxed_u32(&of->count), is_growing = mm_class_is_growing(of, 0);
+    const uint32_t count = turn == 0 ? mm_load_cached_u32(&of->count) : mm_load_relaxed_u32(&of->count);
+    const int is_growing = mm_class_is_growing(of, turn == 0);
     if (count == 0 || is_growing) return mm_drawn_make(0, MM_CURSOR_GROWS, 0, mm_add_relaxed_u32(&of->tickets, n));
     const uint32_t shift = mm_class_cursors_shift(ref->classes[c], count), s = (mm_warp_number() + turn) & ((1u << shift) - 1);
     return mm_drawn_make(shift, count, s, mm_add_relaxed_u32(&of->cursor[s].place, n));

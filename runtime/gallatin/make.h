@@ -3,18 +3,18 @@
  *
  * Tickets. Each lane for which its class must grow draws a ticket. With S slices in a block, ticket t stands for slice t % S of the block with number t / S.
  *   The lane with a block's first ticket makes the block, and the following blocks for which tickets are drawn already, up to a segment. The other lanes wait
- *   for that with a bound, and then draw anew, so no lane depends on a maker. Tickets are numbers: an unused ticket costs nothing, except that the rest of its
- *   block's tickets is skipped.
+ *   for that with a bound, and then draw anew, so no lane depends on a maker. Who has a ticket uses it: the first one of a block obliges to make the block.
+ *   If a block is full, the rest of its tickets is skipped.
  * Leaders. In a large class the blocks of a segment would have as many makers, each of which searches for pages. So numbers form aligned groups, of
  *   1/MM_MAKE_SHARE of the number, at most a segment's blocks. The lane with the first ticket of a group's first block makes all blocks of the group, also
  *   those for which no tickets are drawn yet. The lanes with the first tickets of the others make their blocks only if that one is done and has not made them.
- * Making. Become one of few makers (so that each makes many blocks); claim numbers by compare-and-swap of made; take pages; write their owners, then the words
- *   (release); then write the blocks' entries into the table. From then on any lane may claim their slices, also slices for which tickets were drawn: a lane
- *   that comes late draws anew. If there are fewer pages than numbers, the last numbers are given up.
+ * Making. Become one of few makers (so that each makes many blocks); claim numbers by compare-and-swap of made; take pages; write their owners; then the words;
+ *   then the blocks' entries in the table; then made. One fence before each of these steps, for all blocks. As soon as the entry is there any lane may claim
+ *   the slices, also slices for which tickets were drawn: a lane that comes late draws anew. If there are fewer pages than numbers, the last numbers are given up.
  *   The first block is made with the slices of its maker's warp in the first word allocated. So no other thread can retire the block before its maker has its
  *   slice, and of several warps that make blocks and retire each other's, one always makes progress.
- * made. A ring of MM_MADE words for each class: the number and place of a block that is being made or was made. If a later block uses the word, the
- *   awaited block was made, and may be full by now.
+ * made. A ring of MM_MADE words for each class: the number and place of a block that is being made or was made. A later block may take the word at any time.
+ *   Who waits for the earlier one draws anew then, and its maker, if it is not done, leaves the word alone.
  * Stale. Only a thread with an entry of an earlier block reads words before they are published. It sees another generation, before and after (word.h).
  */
 #ifndef MM_GALLATIN_MAKE_H
@@ -22,13 +22,12 @@
 
 #include "runtime/gallatin/cursor.h"
 
-/* The lanes of `need` draw tickets of class c: the number of a block, and a slice of it. All lanes of `here` call. */
-MM_FN void mm_tickets_draw(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, uint32_t c, uint32_t *number, uint32_t *slice) {
+/* The lanes of `need` draw tickets of class c. Returns the caller's. All lanes of `here` call. */
+MM_FN uint32_t mm_tickets_draw(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, uint32_t c) {
     const uint32_t lane = mm_warp_lane(), first = need != 0 ? mm_ctz(need) : mm_ctz(here);
     uint32_t drawn = 0;
     if (need != 0 && lane == first) drawn = mm_add_relaxed_u32(&mm_class_at(ref, c)->tickets, mm_popcount(need));
-    drawn = mm_warp_shuffle(here, drawn, first) + mm_popcount(need & mm_bits_low(lane));
-    *number = mm_class_block_of(ref->classes[c], drawn, slice);
+    return mm_warp_shuffle(here, drawn, first) + mm_popcount(need & mm_bits_low(lane));
 }
 
 /* A ticket of that block cannot be served: skips the block's tickets that are not drawn yet. */
@@ -40,8 +39,11 @@ MM_FN void mm_tickets_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
 
 MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) { return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE); }
 
+/* Whether the heap has so many free segments that a class gets them one by one. */
+MM_FN int mm_make_freely(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) >= MM_MAKE_FREE_SEGMENTS; }
 /* The number of warps that may make blocks of class c at the same time, less one. */
 MM_FN uint32_t mm_makers_most(const struct mm_heap_ref *ref, uint32_t c) {
+    if (mm_make_freely(ref)) return MM_MAKERS_ALL;
     return (mm_load_relaxed_u32(&mm_class_at(ref, c)->count) << ref->classes[c].page_shift) / MM_MAKER_PAGES;
 }
 /* Whether one more warp may. */
@@ -63,7 +65,7 @@ MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t 
     const uint32_t drawn = mm_load_relaxed_u32(&of->tickets) - number * k.slices, most = MM_SEGMENT_PAGES >> k.page_shift;
     const uint32_t share = mm_load_relaxed_u32(&of->count) / MM_MAKE_SHARE;
     uint32_t slice;
-    if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT || mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) >= MM_MAKE_FREE_SEGMENTS) return most;
+    if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT || mm_make_freely(ref)) return most;
     const uint32_t unit = mm_class_block_of(k, drawn - 1, &slice) + 1;
     return mm_at_most(unit > share ? unit : share, most);
 }
@@ -89,30 +91,51 @@ MM_FN int mm_made_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t numb
            mm_cas_relaxed_u64(made, seen, mm_made_make(number, MM_MADE_BUSY));
 }
 
-/* Makes a block of class c at a page, with the slices `taken` of its first word allocated. Returns its entry, which no other thread knows yet. */
-MM_FN uint64_t mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t page, uint32_t taken) {
+/* A lane makes up to so many blocks at a time: at pages; MM_MADE_NO_PAGES: none. index: of its entry. */
+#define MM_MAKE_EACH 2
+struct mm_blocks {
+    uint32_t page[MM_MAKE_EACH], index[MM_MAKE_EACH];
+};
+/* Writes blocks of class c, with the slices `taken` of the first word of each lane's first block allocated, and their entries. All lanes of `here` call. */
+MM_FN void mm_blocks_write(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, struct mm_blocks mine, uint32_t taken) {
     const struct mm_class k = ref->classes[c];
-    uint64_t *word = mm_page_words(ref, page);
-    const uint64_t was = mm_load_relaxed_u64(word);
-    const uint32_t generation = mm_generation_next(was);
-    if (!mm_word_is_dead(was)) { /* garbage (layout.h) must not look like a block once the page has an owner */
-        mm_store_published_u64(word, mm_word_make(mm_generation_end(mm_word_generation(was)), 0));
-        mm_publish_fence();
+    uint32_t generation[MM_MAKE_EACH], garbage = 0;
+    for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
+        if (mine.page[i] == MM_MADE_NO_PAGES) continue;
+        uint64_t *word = mm_page_words(ref, mine.page[i]);
+        const uint64_t was = mm_load_relaxed_u64(word);
+        generation[i] = mm_generation_next(was);
+        if (mm_word_is_dead(was)) continue;
+        mm_store_published_u64(word, mm_word_make(mm_generation_end(mm_word_generation(was)), 0)); /* garbage (layout.h) must not look like a block */
+        garbage = 1;
     }
-    mm_pages_own(ref, page, 1u << k.page_shift, c + 1);
+    if (mm_warp_ballot(here, garbage != 0) != 0) mm_publish_fence();
+    for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
+        if (mine.page[i] != MM_MADE_NO_PAGES) mm_pages_own(ref, mine.page[i], 1u << k.page_shift, c + 1);
     mm_publish_fence();
     MM_ROLLED
-    for (uint32_t i = 0; i < k.words; i++) mm_store_published_u64(word + i, mm_word_make(generation, mm_class_word_mask(k, i) & ~(i == 0 ? taken : 0)));
-    return mm_entry_make(generation, page, c);
+    for (uint32_t w = 0; w < k.words; w++) {
+        const uint32_t all = mm_class_word_mask(k, w);
+        for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
+            if (mine.page[i] != MM_MADE_NO_PAGES)
+                mm_store_published_u64(mm_page_words(ref, mine.page[i]) + w, mm_word_make(generation[i], w == 0 && i == 0 ? all & ~taken : all));
+    }
+    for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
+        if (mine.page[i] != MM_MADE_NO_PAGES) mm_store_relaxed_u32(mm_table_index(ref, mine.page[i]), mine.index[i]);
+    mm_publish_fence();
+    for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
+        uint64_t *at = mine.page[i] != MM_MADE_NO_PAGES ? mm_table_find(ref, c, mine.index[i]) : NULL;
+        if (at != NULL)
+            mm_store_published_u64(at, mm_entry_make(generation[i], mine.page[i], c)); /* else a debugger stopped the thread that attaches the
+                                                                                                      extent: the block is lost */
+    }
 }
 
-/* Makes the block of class c with this number, and perhaps the following ones. All lanes of `here` call, with the same arguments; each makes up to
- * MM_MAKE_EACH. is_late: do not be one of few. taken: slices of the first block's first word, for which lanes of `here` have tickets; they are allocated on
+/* Makes the block of class c with this number, and perhaps the following ones. All lanes of `here` call, with the same arguments. is_late: do not be one of few. taken: slices of the first block's first word, for which lanes of `here` have tickets; they are allocated on
  * return. Returns the first page of the block, or MM_MADE_NO_PAGES, or MM_MADE_BUSY: another warp makes it. */
-#define MM_MAKE_EACH 2
 MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, uint32_t number, int is_late, uint32_t taken) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(here & mm_bits_low(lane)), leader = mm_ctz(here), many = mm_popcount(here);
-    uint32_t unit = 0, claimed[MM_MAKE_EACH], all = 0, segment = MM_TREE_NONE, base = 0, first = MM_MADE_NO_PAGES;
+    uint32_t unit = 0, claimed[MM_MAKE_EACH], all = 0, segment = MM_TREE_NONE, base = 0;
     uint64_t groups = 0;
     if (lane == leader && mm_maker_begin(ref, c, is_late)) {
         if (mm_made_claim(ref, c, number)) unit = mm_at_most(mm_make_unit(ref, c, number), MM_MAKE_EACH * many);
@@ -134,24 +157,59 @@ MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here,
     segment = mm_warp_shuffle(here, segment, leader), base = mm_warp_shuffle(here, base, leader);
     groups = mm_warp_shuffle_u64(here, groups, leader);
     const uint32_t got = segment == MM_TREE_NONE ? 0 : mm_popcount(groups);
+    struct mm_blocks mine;
     all = 0;
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
-        const uint32_t mine = number + rank + i * many, n = all + mm_popcount(claimed[i] & mm_bits_low(lane));
-        if (claimed[i] >> lane & 1) {
-            uint64_t made = mine == number ? mm_made_make(mine, MM_MADE_NO_PAGES) : mm_made_none(mine);
-            if (n < got) {
-                const uint32_t page = segment * MM_SEGMENT_PAGES + mm_bits_select(groups, n);
-                mm_table_put(ref, c, base + n, page, mm_block_make(ref, c, page, mine == number ? taken : 0));
-                made = mm_made_make(mine, base + n);
-                if (mine == number) first = page;
-            }
-            mm_store_release_u64(mm_made_at(ref, c, mine), made);
-        }
+        const uint32_t n = all + mm_popcount(claimed[i] & mm_bits_low(lane));
+        const int is_mine = claimed[i] >> lane & 1 && n < got;
+        mine.page[i] = is_mine ? segment * MM_SEGMENT_PAGES + mm_bits_select(groups, n) : MM_MADE_NO_PAGES, mine.index[i] = base + n;
         all += mm_popcount(claimed[i]);
+    }
+    mm_blocks_write(ref, here, c, mine, rank == 0 ? taken : 0);
+    mm_publish_fence();
+    for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
+        const uint32_t n = rank + i * many;
+        if (!(claimed[i] >> lane & 1)) continue;
+        uint64_t made = n == 0 ? mm_made_make(number, MM_MADE_NO_PAGES) : mm_made_none(number + n);
+        if (mine.page[i] != MM_MADE_NO_PAGES) made = mm_made_make(number + n, mine.index[i]);
+        mm_cas_published_u64(mm_made_at(ref, c, number + n), mm_made_make(number + n, MM_MADE_BUSY), made);
     }
     if (lane == leader) mm_maker_end(ref, c);
     mm_warp_sync(here);
-    return mm_warp_shuffle(here, first, leader);
+    return mm_warp_shuffle(here, mine.page[0], leader);
+}
+
+/* What a lane sees that has a ticket of block `number`. From MM_TICKET_MADE on it need not wait. */
+enum mm_ticket {
+    MM_TICKET_WAITS,
+    MM_TICKET_BUSY, /* the block is being made */
+    MM_TICKET_MADE, /* or there were no pages for it */
+    MM_TICKET_GONE, /* it was made, and its place is forgotten */
+    MM_TICKET_MAKE  /* the lane is to make it */
+};
+/* is_first: the ticket is the block's first. is_late: the lane has waited long enough for others to make it. *made: the word. */
+MM_FN enum mm_ticket mm_ticket_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, int is_first, int is_late, uint64_t *made) {
+    *made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
+    if (mm_made_is_of(*made, number)) return mm_made_index(*made) != MM_MADE_BUSY ? MM_TICKET_MADE : MM_TICKET_BUSY;
+    if (mm_made_is_later(*made, number, ref->classes[c].slices)) return MM_TICKET_GONE;
+    return is_first && (is_late || (mm_maker_may(ref, c) && mm_make_is_alone(ref, c, number))) ? MM_TICKET_MAKE : MM_TICKET_WAITS;
+}
+
+/* Lanes with `go` have tickets of class c. They wait for the blocks for a while, and claim the slices. Returns the address, or 0: to mm_slice_malloc with the
+ * ticket. All lanes of `here` call. */
+MM_FN_RARE uint64_t mm_ticket_claim(const struct mm_heap_ref *ref, uint32_t here, int go, uint32_t c, uint32_t ticket) {
+    uint32_t slice;
+    const uint32_t number = mm_class_block_of(ref->classes[c], ticket, &slice);
+    enum mm_ticket sees = MM_TICKET_WAITS;
+    uint64_t made = 0, entry = MM_ENTRY_NONE;
+    MM_ROLLED
+    for (uint32_t looks = 0; looks < MM_TICKET_LOOKS; looks++) {
+        if (go) sees = mm_ticket_look(ref, c, number, slice == 0, 0, &made);
+        if (mm_warp_ballot(here, sees >= MM_TICKET_MADE) != 0) break;
+        mm_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE));
+    }
+    if (sees == MM_TICKET_MADE && mm_made_index(made) != MM_MADE_NO_PAGES) entry = mm_table_load(ref, c, mm_made_index(made), 0);
+    return mm_slices_claim(ref, here, mm_entry_is_of(entry, c), entry, slice, c);
 }
 
 #endif

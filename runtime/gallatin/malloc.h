@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* malloc of a slice. A group is the lanes of a warp that call together and want the same size class; it acts as one.
  *
- * There are three steps. The first draw (cursor.h) nearly always returns the address; it gives the other lanes a token. They draw again, now with the rare
- * cases (allocator.h). Who has nothing then comes to mm_slice_malloc, which passes through stages: it draws from cursors as long as half of the draws succeed;
- * then it samples the class; if little of the class is free, it draws tickets for slices that are yet to be made, and makes their blocks. Without pages it
- * goes through a shortage (shortage.h), then sweeps the whole class.
+ * The first draw (cursor.h) nearly always returns the address; it gives the other lanes a token. They take a few steps in functions that save few registers
+ * (mm_slice_malloc_soon): they draw again, now with the rare cases; sample the class; draw tickets for slices that are yet to be made, if little of the class
+ * is free; wait for their blocks. Who has nothing then comes to mm_slice_malloc, which passes through the same steps as stages until there is a slice: it draws
+ * as long as half of the draws succeed, then it samples; it makes the blocks that others wait for. Without pages it goes through a shortage (shortage.h), then
+ * sweeps the whole class.
  *
  * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for a lane of its own warp. A lane that waits for a
  * block that another warp makes gives up after a bounded number of looks, and draws another ticket, or makes the block if it has the block's first ticket.
@@ -24,7 +25,7 @@ MM_FN uint64_t mm_slice_draw_warp(const struct mm_heap_ref *ref, uint32_t c) { r
 /* The same for any lanes. */
 MM_FN_LEAF uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) { return mm_cursor_draw_first(ref, mm_warp_group(c >> 8), c); }
 
-enum mm_stage { MM_STAGE_DRAW, MM_STAGE_SAMPLE, MM_STAGE_GROW, MM_STAGE_MAKE, MM_STAGE_SHORT, MM_STAGE_SWEEP, MM_STAGE_DONE };
+enum mm_stage { MM_STAGE_DRAW, MM_STAGE_SAMPLE, MM_STAGE_GROW, MM_STAGE_TICKET, MM_STAGE_MAKE, MM_STAGE_SHORT, MM_STAGE_SWEEP, MM_STAGE_DONE };
 
 /* The state of a shortage. The first lane of a group that lacks pages handles it for the group. */
 struct mm_slice_shortage {
@@ -47,13 +48,18 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
     return flight != MM_FLIGHT_NOTHING || ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE; /* after a round that found something there may be more */
 }
 
-/* Little of class c is free: lets it grow by 2/MM_GROW_SHARE of its size, or to twice its size if that is at most a segment. Until then callers draw tickets at
- * once, and do not search for slices that do not exist. */
+/* Little of class c is free: lets it grow by 2/MM_GROW_SHARE of its size, or to twice its size if that is at most a segment, or by as much as callers have grown
+ * it since the last time without this leave, at most to twice its size. Until then callers draw tickets at once, and do not search for slices that do not
+ * exist. */
 MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t count = mm_load_relaxed_u32(&of->count), few = mm_at_most(count, MM_SEGMENT_PAGES >> ref->classes[c].page_shift);
-    const uint32_t share = 2 * count / MM_GROW_SHARE, more = (share > few ? share : few) * ref->classes[c].slices;
-    if (!mm_class_is_growing(of, 0)) mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets) + more);
+    const uint32_t share = 2 * count / MM_GROW_SHARE, least = (share > few ? share : few) * ref->classes[c].slices;
+    uint32_t tickets, until;
+    mm_gather_u32(&of->tickets, &tickets, &until);
+    if ((int32_t)(until - tickets) > 0) return;
+    const uint32_t over = mm_at_most(tickets - until, count * ref->classes[c].slices);
+    mm_store_relaxed_u32(&of->until, tickets + (over > least ? over : least));
 }
 
 /* There are no pages: callers search for freed slices instead of drawing tickets, and for a while, unless the heap gets free segments, search longer before the
@@ -80,15 +86,64 @@ MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32
     return *is_low || rounds >= MM_SAMPLE_ROUNDS;
 }
 
+/* A round of samples for the lanes of `need`, a part of `group`, which want class c and had `rounds` before; *seen: what they saw in them. Raises the class if
+ * it is to grow; then the lanes without a slice draw tickets. Returns the caller's address, or its ticket as mm_token_grow makes it, or 0. All lanes of the
+ * group call. */
+MM_FN_RARE uint64_t mm_class_look(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t random, uint32_t rounds,
+                                  struct mm_seen *seen) {
+    const uint32_t lane = mm_warp_lane(), first = mm_ctz(need);
+    const uint32_t entries = mm_warp_shuffle(group, mm_load_relaxed_u32(&mm_class_at(ref, c)->count), first);
+    uint64_t q = 0;
+    if (entries != 0) q = mm_sample_round(ref, group, need, c, entries, random, mm_warp_number() + mm_warp_sum(group, seen->words), seen);
+    const struct mm_seen all = {mm_warp_sum(group, seen->slices), mm_warp_sum(group, seen->free), mm_warp_sum(group, seen->words)};
+    const int is_poor = (int)mm_warp_shuffle(group, mm_class_is_poor(ref, c), first);
+    int is_low = 0;
+    const int grows = mm_class_should_grow(ref, c, entries, all, rounds + 1, is_poor, &is_low),
+              is_many = mm_popcount(need) << MM_WORD_SHIFT >= MM_GROW_SEEN_FULL;
+    const uint32_t left = mm_warp_ballot(group, q == 0) & need;
+    if (lane == first && is_low && entries != 0 && (is_many || left != 0)) mm_class_raise(ref, c); /* a few lanes may fill the class up */
+    const uint32_t draws = mm_warp_ballot(group, grows) & left;                                    /* lanes may have had different rounds */
+    if (draws == 0) return q;
+    const uint32_t ticket = mm_tickets_draw(ref, group, draws, c);
+    return draws >> lane & 1 ? mm_token_grow(c, ticket) : q;
+}
+
+/* The first round, for lanes with `go`. All lanes of `here` call. */
+MM_FN_RARE uint64_t mm_class_look_soon(const struct mm_heap_ref *ref, uint32_t here, int go, uint32_t c) {
+    struct mm_seen seen = {0, 0, 0};
+    const uint32_t group = mm_warp_match(here, c), need = mm_warp_ballot(here, go) & group;
+    uint64_t q = 0;
+    if (need != 0) q = mm_class_look(ref, group, need, c, mm_random() + mm_warp_lane() * 0x9e3779b1u, 0, &seen);
+    mm_warp_sync(here);
+    return q;
+}
+
+/* The steps of malloc that come first for lanes that got a token from a draw, in functions that save few registers (mm_slice_malloc saves 70). Returns the
+ * address, or the token for mm_slice_malloc. All lanes of `here` call. */
+MM_FN uint64_t mm_slice_malloc_soon(const struct mm_heap_ref *ref, uint32_t here, uint64_t token) {
+    const uint32_t c = mm_token_class(token);
+    uint64_t q = 0;
+    int go = !(token & MM_TOKEN_GROW);
+    if (mm_warp_ballot(here, go) != 0) q = mm_cursor_draw(ref, here, mm_warp_ballot(here, go) & mm_warp_match(here, c), go, c, 1);
+    if (q != 0) token = q;
+    go = (token & (MM_TOKEN | MM_TOKEN_GROW)) == MM_TOKEN, q = 0;
+    if (mm_warp_ballot(here, go) != 0) q = mm_class_look_soon(ref, here, go, c);
+    if (q != 0) token = q;
+    go = (token & (MM_TOKEN | MM_TOKEN_GROW)) == (MM_TOKEN | MM_TOKEN_GROW), q = 0;
+    const uint32_t with = mm_warp_ballot(here, go), same = mm_warp_match(here, go ? c : ~0u);
+    if (with != 0 && mm_warp_ballot(here, go && same != with) == 0) /* lanes of several classes would wait for each other's blocks */
+        q = mm_ticket_claim(ref, here, go, c, mm_token_ticket(token));
+    return q != 0 ? q : token;
+}
+
 /* malloc for lanes that got a token from a draw. Returns the address, or NULL, which it counts. */
 MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t c = mm_token_class(token);
     const uint32_t here = mm_warp_group(token >> 63), group = mm_warp_match(here, c), lane = mm_warp_lane();
-    uint32_t random = mm_random() + lane * 0x9e3779b1u, rounds = 0, slice = 0, polls = 0;
-    uint32_t number = mm_class_block_of(ref->classes[c], mm_token_ticket(token), &slice);
+    uint32_t random = mm_random() + lane * 0x9e3779b1u, rounds = 0, polls = 0, ticket = mm_token_ticket(token), number = 0, slice = 0;
     uint64_t p = 0;
     int is_short = 0; /* of pages, once: the lane samples once more before the shortage */
-    enum mm_stage stage = token & MM_TOKEN_GROW ? MM_STAGE_MAKE : MM_STAGE_DRAW;
+    enum mm_stage stage = token & MM_TOKEN_GROW ? MM_STAGE_TICKET : MM_STAGE_DRAW;
     struct mm_seen seen = {0, 0, 0};
     struct mm_slice_shortage shortage = {MM_SHORTAGE_NONE, mm_grow_mapped(ref), 0, 0};
     MM_ROLLED
@@ -96,62 +151,56 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
         random = mm_random_next(random);
         if (mm_warp_ballot(here, stage == MM_STAGE_DRAW) != 0) {
             const uint32_t need = mm_warp_ballot(here, stage == MM_STAGE_DRAW) & group;
-            const uint64_t q = mm_cursor_draw(ref, here, need, stage == MM_STAGE_DRAW, c, rounds + 1);
+            const uint64_t q = mm_cursor_draw(ref, here, need, stage == MM_STAGE_DRAW, c, rounds + 2);
             const uint32_t got = mm_warp_ballot(here, q != 0) & group;
             if (stage == MM_STAGE_DRAW) {
-                if (q & MM_TOKEN) number = mm_class_block_of(ref->classes[c], mm_token_ticket(q), &slice), stage = MM_STAGE_MAKE, polls = 0;
+                if (q & MM_TOKEN) ticket = mm_token_ticket(q), stage = MM_STAGE_TICKET;
                 else if (q != 0) p = q, stage = MM_STAGE_DONE;
                 else if (++rounds >= (2 * mm_popcount(got) < mm_popcount(need) ? MM_DRAWS_POOR : MM_DRAWS)) stage = MM_STAGE_SAMPLE, rounds = 0;
             }
         }
         const uint32_t samples = mm_warp_ballot(here, stage == MM_STAGE_SAMPLE) & group;
         if (samples != 0) {
-            const uint32_t entries = mm_warp_shuffle(group, mm_load_relaxed_u32(&mm_class_at(ref, c)->count), mm_ctz(samples));
-            uint64_t q = 0;
-            if (entries != 0) q = mm_sample_round(ref, group, samples, c, entries, random, mm_warp_number() + mm_warp_sum(group, seen.words), &seen);
-            const struct mm_seen all = {mm_warp_sum(group, seen.slices), mm_warp_sum(group, seen.free), mm_warp_sum(group, seen.words)};
-            const int is_poor = (int)mm_warp_shuffle(group, mm_class_is_poor(ref, c), mm_ctz(samples));
-            int is_low = 0;
-            const int grows = mm_class_should_grow(ref, c, entries, all, rounds + 1, is_poor, &is_low);
-            const int is_many = mm_popcount(samples) << MM_WORD_SHIFT >= MM_GROW_SEEN_FULL,
-                      any_left = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE && q == 0) != 0;
-            if (lane == mm_ctz(samples) && is_low && entries != 0 && (is_many || any_left)) mm_class_raise(ref, c); /* a few lanes may fill the class up */
-            if (stage == MM_STAGE_SAMPLE) p = q, rounds++, stage = q != 0 ? MM_STAGE_DONE : grows ? MM_STAGE_GROW : MM_STAGE_SAMPLE;
+            const uint64_t q = mm_class_look(ref, group, samples, c, random, rounds, &seen);
+            if (stage == MM_STAGE_SAMPLE) {
+                rounds++;
+                if (q & MM_TOKEN) ticket = mm_token_ticket(q), stage = MM_STAGE_TICKET;
+                else if (q != 0) p = q, stage = MM_STAGE_DONE;
+            }
         }
         const uint32_t all_grow = mm_warp_ballot(here, stage == MM_STAGE_GROW);
         if (all_grow != 0) {
-            uint32_t block, which;
-            mm_tickets_draw(ref, here, all_grow & group, c, &block, &which);
-            if (stage == MM_STAGE_GROW) number = block, slice = which, stage = MM_STAGE_MAKE, polls = 0, shortage.before = mm_grow_mapped(ref);
+            const uint32_t drawn = mm_tickets_draw(ref, here, all_grow & group, c);
+            if (stage == MM_STAGE_GROW) ticket = drawn, stage = MM_STAGE_TICKET;
         }
+        if (stage == MM_STAGE_TICKET)
+            number = mm_class_block_of(ref->classes[c], ticket, &slice), polls = 0, stage = MM_STAGE_MAKE, shortage.before = mm_grow_mapped(ref);
         if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
             int is_made = stage == MM_STAGE_MAKE;
-            uint64_t made = 0;
-            int is_there = 0, is_gone = 0, is_busy = 0, may = 0;
             const int is_first = is_made && slice == 0;
+            enum mm_ticket sees = MM_TICKET_WAITS;
+            uint64_t made = 0;
             MM_ROLLED
             for (uint32_t looks = 0; looks < MM_MAKE_LOOKS; looks++) { /* few instructions: the maker may run on the same multiprocessor */
-                if (is_made) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
-                is_gone = is_made && mm_made_is_later(made, number, ref->classes[c].slices), is_busy = is_made && mm_made_is_of(made, number);
-                is_there = is_busy && mm_made_index(made) != MM_MADE_BUSY, is_busy = is_busy && !is_there;
-                may = is_first && !is_there && !is_gone && !is_busy && (polls >= MM_MAKE_POLLS || (mm_maker_may(ref, c) && mm_make_is_alone(ref, c, number)));
+                if (is_made) sees = mm_ticket_look(ref, c, number, is_first, polls >= MM_MAKE_POLLS, &made);
                 polls++; /* also if another lane ends this loop */
-                if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || is_there || is_gone || may)) != 0) break;
+                if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || sees >= MM_TICKET_MADE)) != 0) break;
                 mm_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE));
             }
-            const uint32_t makes = mm_warp_ballot(here, may);
+            const uint32_t makes = mm_warp_ballot(here, sees == MM_TICKET_MAKE);
             if (makes != 0) {
                 const uint32_t of = mm_ctz(makes), class_ = mm_warp_shuffle(here, c, of), which = mm_warp_shuffle(here, number, of);
                 const int is_mine = is_made && c == class_ && number == which;
                 const uint32_t taken = mm_warp_or(here, is_mine && slice < 1u << MM_WORD_SHIFT ? 1u << slice : 0);
                 const uint32_t now = mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS, taken);
                 if (is_mine && now < MM_MADE_BUSY && slice < 1u << MM_WORD_SHIFT) p = mm_slice_address(ref, now, c, slice), stage = MM_STAGE_DONE;
-                if (is_made && !is_gone) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
-                if (is_mine && now == MM_MADE_NO_PAGES) made = mm_made_make(number, now); /* a later block may have overwritten the word by now */
-                is_made = is_made && stage == MM_STAGE_MAKE, is_gone = is_gone && is_made;
-                is_there = is_made && !is_gone && mm_made_is_of(made, number) && mm_made_index(made) != MM_MADE_BUSY;
+                is_made = stage == MM_STAGE_MAKE;
+                if (is_made && sees != MM_TICKET_GONE) sees = mm_ticket_look(ref, c, number, 0, 0, &made);
+                if (is_made && is_mine && now == MM_MADE_NO_PAGES)
+                    sees = MM_TICKET_MADE, made = mm_made_make(number, now); /* a later block may have its word */
             }
             mm_warp_sync(here);
+            const int is_there = is_made && sees == MM_TICKET_MADE, is_gone = is_made && sees == MM_TICKET_GONE;
             const int is_block = is_there && mm_made_index(made) != MM_MADE_NO_PAGES;
             uint64_t *at = is_block ? mm_table_find(ref, c, mm_made_index(made)) : NULL;
             const uint64_t entry = at != NULL ? mm_load_relaxed_u64(at) : MM_ENTRY_NONE;
@@ -159,7 +208,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             if (is_there && q == 0) mm_tickets_skip(ref, c, number);
             if (q != 0) p = q, stage = MM_STAGE_DONE;
             else if (is_gone) stage = MM_STAGE_DRAW, rounds = 0;
-            else if (is_block || (is_made && !is_there && !(is_first && !is_busy) && polls >= MM_MAKE_POLLS)) stage = MM_STAGE_GROW;
+            else if (is_block || (is_made && !is_there && !(is_first && sees != MM_TICKET_BUSY) && polls >= MM_MAKE_POLLS)) stage = MM_STAGE_GROW;
             else if (is_there) {
                 const struct mm_seen none = {0, 0, 0};
                 mm_class_stay(ref, c);

@@ -106,13 +106,6 @@ MM_FN_RARE uint32_t mm_table_add(const struct mm_heap_ref *ref, uint32_t c, uint
     if ((first ^ (first + n - 1)) >> MM_EXTENT_SHIFT != 0) (void)mm_table_at(ref, c, first + n - 1);
     return first;
 }
-/* Writes the entry of a block that the caller has made. Releases. */
-MM_FN void mm_table_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t index, uint32_t page, uint64_t entry) {
-    uint64_t *at = mm_table_find(ref, c, index);
-    mm_store_relaxed_u32(mm_table_index(ref, page), index);
-    if (at != NULL) mm_store_release_u64(at, entry); /* else a debugger stopped the thread that attaches the extent: the block is lost */
-}
-
 /* Removes the entries of blocks that are being retired from the table of their class: one for each lane of `group`. The caller's warp holds the lock, and all
  * lanes of the group call. Returns whether it succeeded.
  *   With k blocks the last k places of the table become empty. The j-th entry there that stays moves to the j-th removed place before them. */

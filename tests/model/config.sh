@@ -18,6 +18,7 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_MAKE_LOOKS\) .*/\1 1/' \
     -e 's/^\(#define MM_MAKE_PAUSE\) .*/\1 0/' \
     -e 's/^\(#define MM_MAKE_POLLS\) .*/\1 2/' \
+    -e 's/^\(#define MM_TICKET_LOOKS\) .*/\1 1/' \
     -e 's/^\(#define MM_RETIRE_SEGMENTS\) .*/\1 2/' \
     -e 's/^\(#define MM_RETIRE_AT_ONCE\) .*/\1 2/' \
     -e 's/^\(#define MM_SWEEP_BLOCKS\) .*/\1 1/' \

@@ -29,6 +29,11 @@ static void make_0(void) {
     mm_blocks_make(&ref, 1, A, 0, 1, 0);
     model_progress();
 }
+/* The block that uses the same word of made. */
+static void make_2(void) {
+    mm_blocks_make(&ref, 1, A, 2, 1, 0);
+    model_progress();
+}
 static void make_1(void) {
     mm_blocks_make(&ref, 1, A, 1, 1, 0);
     model_progress();
@@ -71,8 +76,8 @@ static void maker_late(void) {
 /* Draws n tickets and records them; blocks have four slices. */
 static void draws(uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t block, slice;
-        mm_tickets_draw(&ref, 1, 1, A, &block, &slice);
+        uint32_t slice;
+        const uint32_t block = mm_class_block_of(ref.classes[A], mm_tickets_draw(&ref, 1, 1, A), &slice);
         const uint64_t bit = 1ull << (block * 4 + slice);
         model_require(!(cell[0] & bit), "ticket %u was drawn twice", block * 4 + slice);
         cell_set(0, cell[0] | bit);
@@ -170,6 +175,11 @@ static void check_one(void) {
     world_check_drained();
     model_require(blocks_of(A) == 1, "%u blocks were made, and one was wanted", blocks_of(A));
 }
+/* Whoever waits for block 2, or for its maker, finds it. */
+static void check_later(void) {
+    world_check_drained();
+    model_require(mm_made_is_of(*mm_made_at(&ref, A, 2), 2), "the word of block 2 is %#llx", (unsigned long long)*mm_made_at(&ref, A, 2));
+}
 static void check_two(void) {
     world_check_drained();
     model_require(blocks_of(A) == 2, "%u blocks were made, and there were tickets for two", blocks_of(A));
@@ -241,6 +251,7 @@ static const struct model_scenario scenarios[] = {
     {"make-same-number", two_drawn, {make_0, make_0, look_0}, check_one, 0, 0},
     {"make-look-at-once", two_drawn, {make_0, look_0, look_0}, world_check_drained, 0, 0},
     {"make-of-two-pages", three_pages, {two_keep, two_keep, a_keep}, world_check_drained, 2, 0},
+    {"make-word-taken", six_drawn, {make_0, make_2}, check_later, 0, 0},
     {"make-waited-for", two_drawn, {must_0, must_1}, world_check_drained, 0, 1},
     {"make-two-numbers", four_drawn, {must_0, must_2}, world_check_drained, 0, 1},
     {"make-three-numbers", six_drawn, {must_0, must_2, must_4}, world_check_drained, 2, 1},

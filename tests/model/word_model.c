@@ -138,8 +138,8 @@ static void check_misused(void) {
 }
 
 static void make_b(void) {
-    uint32_t number, slice;
-    mm_tickets_draw(&ref, 1, 1, B, &number, &slice);
+    uint32_t slice;
+    const uint32_t number = mm_class_block_of(ref.classes[B], mm_tickets_draw(&ref, 1, 1, B), &slice);
     mm_blocks_make(&ref, 1, B, number, 0, 0);
     model_progress();
 }

@@ -31,13 +31,19 @@ UNIT_SOME uint64_t entry_at(uint32_t c, uint32_t index) {
     return at == NULL ? MM_ENTRY_NONE : *at;
 }
 UNIT_SOME uint64_t made_at(uint32_t c, uint32_t number) { return *mm_made_at(ref, c, number); }
+/* Draws a ticket: the number of a block, and a slice of it. */
+UNIT_SOME uint32_t draw_ticket(uint32_t c, uint32_t *slice) { return mm_class_block_of(ref->classes[c], mm_tickets_draw(ref, 1, 1, c), slice); }
+/* Makes a block of class c at a page, with that index in the table. */
+UNIT_SOME void write_block(uint32_t c, uint32_t index, uint32_t page) {
+    const struct mm_blocks one = {{page, MM_MADE_NO_PAGES}, {index, 0}};
+    mm_blocks_write(ref, 1, c, one, 0);
+}
 /* The number of a block of which the caller has drawn the first ticket, and no one another. */
 UNIT_SOME uint32_t first_ticket(uint32_t c) {
-    uint32_t number, slice;
-    mm_tickets_draw(ref, 1, 1, c, &number, &slice);
+    uint32_t slice, number = draw_ticket(c, &slice);
     if (slice != 0) {
         mm_tickets_skip(ref, c, number);
-        mm_tickets_draw(ref, 1, 1, c, &number, &slice);
+        number = draw_ticket(c, &slice);
     }
     unit_eq(slice, 0);
     return number;
@@ -52,7 +58,7 @@ UNIT_SOME uint32_t make(uint32_t c) {
         uint64_t groups;
         const uint32_t s = mm_pages_take(ref, ref->classes[c].page_shift, 1, &groups), page = s * MM_SEGMENT_PAGES + mm_ctz(groups);
         unit_holds(s != MM_TREE_NONE, "class %u: no pages", c);
-        mm_table_put(ref, c, mm_table_add(ref, c, 1), page, mm_block_make(ref, c, page, 0));
+        write_block(c, mm_table_add(ref, c, 1), page);
         *mm_made_at(ref, c, number) = mm_made_make(number, index);
     }
     unit_eq(of(c)->count, index + 1);

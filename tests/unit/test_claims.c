@@ -177,6 +177,68 @@ START_TEST(first_draw) {
 }
 END_TEST
 
+/* Lanes that want one class, all of whose slices are taken, and which got no pages lately, had different numbers of rounds of samples: those for which it was
+ * the last one draw tickets, in their order; the others get nothing. */
+static uint32_t need_, rounds_of[UNIT_LANES];
+static void look_mine(uint32_t lane) {
+    struct mm_seen seen = {0, 0, 0};
+    got_of[lane] = mm_class_look(ref, here_, need_, c_, random_below(1u << 30), rounds_of[lane], &seen);
+}
+START_TEST(looks_after_any_rounds) {
+    c_ = mm_class_of(512);
+    while (of(c_)->count <= MM_SAMPLE_ALL) {
+        make(c_);
+        for (uint32_t i = 0; i < mm_class_slices(c_); i++) (void)mm_slices_claim(ref, 1, 1, entry_at(c_, of(c_)->count - 1), i, c_);
+    }
+    mm_heap_of(ref)->free_count = 0;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint32_t ticket = of(c_)->tickets;
+        const uint32_t here = 1 + random_below(MM_WARP_ALL);
+        of(c_)->stays_ns = mm_now_ns();
+        need_ = here & (random_below(2) ? MM_WARP_ALL : random_below(MM_WARP_ALL));
+        if (need_ == 0) need_ = here;
+        for (uint32_t lane = 0; lane < UNIT_LANES; lane++) rounds_of[lane] = random_below(2) ? MM_SAMPLE_POOR - 1 : random_below(9), got_of[lane] = 1;
+        together(look_mine, here, random_below(2) ? 1u << random_below(6) : TOGETHER);
+        for (uint32_t lane = 0; lane < UNIT_LANES; lane++)
+            if (here >> lane & 1) unit_eq(got_of[lane], need_ >> lane & 1 && rounds_of[lane] == MM_SAMPLE_POOR - 1 ? mm_token_grow(c_, ticket++) : 0);
+        unit_eq(of(c_)->tickets, ticket);
+    }
+}
+END_TEST
+
+/* Lanes with tickets of a block that is there get its slices; or others of the word, if those are taken. Those of one without pages, or whose place is
+ * forgotten, or of one that nobody makes, get nothing, after a while. */
+static uint32_t ticket_of[UNIT_LANES];
+static void redeem_mine(uint32_t lane) { got_of[lane] = mm_ticket_claim(ref, here_, (int)goes_of[lane], c_, ticket_of[lane]); }
+START_TEST(claims_by_ticket) {
+    c_ = mm_class_of(64);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        new_heap();
+        const uint32_t page = make(c_), state = random_below(6), here = 1 + random_below(MM_WARP_ALL), slices = mm_class_slices(c_);
+        uint32_t first = 1 + random_below(slices - 1 - UNIT_LANES), taken = 0;
+        if (state == 0) *mm_made_at(ref, c_, 0) = mm_made_make(0, MM_MADE_NO_PAGES);
+        else if (state == 1) *mm_made_at(ref, c_, 0) = mm_made_make(MM_MADE, 0);
+        else if (state == 2) *mm_made_at(ref, c_, 0) = 0;
+        else if (state == 3)
+            for (; taken < 20; taken++) (void)mm_slices_claim(ref, 1, 1, entry_at(c_, 0), first / 32 * 32 + (first + taken) % 32, c_);
+        for (uint32_t lane = 0; lane < UNIT_LANES; lane++) {
+            if (!(here >> lane & 1)) continue;
+            goes_of[lane] = random_below(8) != 0, ticket_of[lane] = first;
+            first += goes_of[lane];
+        }
+        together(redeem_mine, here, random_below(2) ? 1u << random_below(6) : TOGETHER);
+        for (uint32_t lane = 0; lane < UNIT_LANES; lane++) {
+            if (!(here >> lane & 1)) continue;
+            if (!goes_of[lane] || state < 3) unit_eq(got_of[lane], 0);
+            else if (state > 3) unit_eq(got_of[lane], mm_slice_address(ref, page, c_, ticket_of[lane]));
+            else if (got_of[lane] != 0) unit_eq((got_of[lane] - mm_page_address(ref, page)) / mm_class_bytes(c_) / 32, ticket_of[lane] / 32);
+            for (uint32_t other = 0; other < lane; other++)
+                if (here >> other & 1 && got_of[lane] != 0) unit_holds(got_of[lane] != got_of[other], "lanes %u and %u have one slice", lane, other);
+        }
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("claims");
     TCase *tests = tcase_create("claims");
@@ -186,6 +248,8 @@ int main(void) {
     tcase_add_test(tests, any_slices);
     tcase_add_test(tests, one_slice_by_many);
     tcase_add_test(tests, first_draw);
+    tcase_add_test(tests, looks_after_any_rounds);
+    tcase_add_test(tests, claims_by_ticket);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

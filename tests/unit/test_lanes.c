@@ -265,7 +265,7 @@ static void add_one(void) {
     new_page_ = mm_pages_take(ref, mm_class_page_shift(c_), 1, &groups) * MM_SEGMENT_PAGES + mm_ctz(groups);
     index_ = mm_table_add(ref, c_, 1);
 }
-static void put_one(void) { mm_table_put(ref, c_, index_, new_page_, mm_block_make(ref, c_, new_page_, 0)); }
+static void put_one(void) { write_block(c_, index_, new_page_); }
 static void claim_one(void) { p_ = mm_slices_claim(ref, 1, 1, was[mm_ctz(goes_)], 3, c_); }
 static uint32_t other_got_;
 static void retire_a_goer(void) { other_got_ = mm_blocks_retire(ref, 1, mm_entry_page(was[mm_ctz(goes_)])); }
@@ -383,9 +383,9 @@ static void retire_and_make(uint32_t thread) {
     for (int round = 0; round < ROUNDS; round++) {
         const uint32_t r = (uint32_t)(unit_random(&seed) >> 20), c = mm_class_of(mixed[r % 3]), warp = thread / UNIT_LANES;
         if (round % 3 == (int)warp % 3) {
-            uint32_t number, slice;
+            uint32_t slice;
             const uint32_t d = mm_class_of(mixed[(round + (int)warp) % 3]);
-            mm_tickets_draw(ref, MM_WARP_ALL, MM_WARP_ALL, d, &number, &slice);
+            const uint32_t number = mm_class_block_of(ref->classes[d], mm_tickets_draw(ref, MM_WARP_ALL, MM_WARP_ALL, d), &slice);
             mm_blocks_make(ref, MM_WARP_ALL, d, mm_warp_shuffle(MM_WARP_ALL, number, 0), 1, 0);
         } else {
             const uint32_t count = mm_load_relaxed_u32(&of(c)->count), index = count == 0 ? 0 : (r >> 8) % count;

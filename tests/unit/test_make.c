@@ -36,10 +36,9 @@ END_TEST
 START_TEST(tickets) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const uint32_t slices = mm_class_slices(c);
-        uint32_t number, slice;
+        uint32_t slice;
         for (uint32_t i = 0; i < 2 * slices + 3; i++) {
-            mm_tickets_draw(ref, 1, 1, c, &number, &slice);
-            unit_eq(number, i / slices);
+            unit_eq(draw_ticket(c, &slice), i / slices);
             unit_eq(slice, i % slices);
         }
         mm_tickets_skip(ref, c, 0), mm_tickets_skip(ref, c, 1), mm_tickets_skip(ref, c, 3);
@@ -48,8 +47,7 @@ START_TEST(tickets) {
         unit_eq(of(c)->tickets, 3 * slices);
         mm_tickets_skip(ref, c, 2), mm_tickets_skip(ref, c, 3);
         unit_eq(of(c)->tickets, 3 * slices);
-        mm_tickets_draw(ref, 1, 1, c, &number, &slice);
-        unit_eq(number, 3);
+        unit_eq(draw_ticket(c, &slice), 3);
         unit_eq(slice, 0);
         mm_tickets_skip(ref, c, 3);
         unit_eq(of(c)->tickets, 4 * slices);
@@ -123,6 +121,20 @@ static void later_has_it(void) {
     unit_eq(others_claimed_, 1);
     unit_eq(made_at(15, 7), mm_made_make(7 + MM_MADE, MM_MADE_BUSY));
 }
+/* A later block takes the word of one that is being made: when this is done, the word is still the later one's, so who waits for that finds it. */
+static uint32_t late_;
+static void two_laps(void) {
+    new_heap();
+    late_ = first_ticket(15);
+}
+static void make_early(void) { mm_blocks_make(ref, 1, 15, late_, 1, 0); }
+static void make_later(void) { mm_blocks_make(ref, 1, 15, late_ + MM_MADE, 1, 0); }
+static void later_stands(void) {
+    unit_eq(mm_made_is_of(made_at(15, late_), late_ + MM_MADE), 1);
+    unit_lt(mm_made_index(made_at(15, late_)), of(15)->count);
+}
+START_TEST(a_later_block_meanwhile) { unit_lt(10, unit_at_each_step(two_laps, make_early, make_later, later_stands)); }
+END_TEST
 START_TEST(claims_meet) {
     unit_lt(1, unit_at_each_step(no_claims, claim_one, claim_other, one_has_it));
     unit_lt(1, unit_at_each_step(no_claims, claim_one, claim_later, later_has_it));
@@ -240,6 +252,12 @@ START_TEST(makers) {
             unit_eq(of(c)->makers, most);
             unit_eq(mm_maker_begin(ref, c, 1), 1);
             unit_eq(of(c)->makers, most + 1);
+            const uint64_t was = mm_heap_of(ref)->free_count;
+            mm_heap_of(ref)->free_count = MM_MAKE_FREE_SEGMENTS; /* no limit while so many are free */
+            unit_eq(mm_maker_may(ref, c), 1);
+            unit_eq(mm_maker_begin(ref, c, 0), 1);
+            mm_maker_end(ref, c);
+            mm_heap_of(ref)->free_count = was;
             for (uint32_t i = 0; i < most + 1; i++) mm_maker_end(ref, c);
             unit_eq(of(c)->makers, 0);
         }
@@ -283,8 +301,9 @@ int main(void) {
     TCase *tests = tcase_create("blocks");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {made_whole, tickets, made_words, claims_of_numbers, claims_meet, unit, unit_of_large, unit_while_much_is_free,
-                                leaders,    makers,  makers_meet};
+    const TTest *const all[] = {
+        made_whole, tickets, made_words, claims_of_numbers, claims_meet, a_later_block_meanwhile, unit, unit_of_large, unit_while_much_is_free,
+        leaders,    makers,  makers_meet};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

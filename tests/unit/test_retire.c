@@ -26,6 +26,14 @@ START_TEST(growing) {
             unit_eq(mm_class_is_growing(of(c), 0) + mm_class_is_growing(of(c), 1), 0);
             of(c)->until = of(c)->tickets - 1;
             unit_eq(mm_class_is_growing(of(c), 0), 0);
+            mm_class_raise(ref, c);
+            unit_eq(of(c)->until - of(c)->tickets, blocks * slices);
+            of(c)->until = of(c)->tickets - (blocks * slices + 7); /* callers that were not told to have grown it by more */
+            mm_class_raise(ref, c);
+            unit_eq(of(c)->until - of(c)->tickets, blocks == n ? n * slices : blocks * slices + 7);
+            of(c)->until = of(c)->tickets - (n * slices + 1);
+            mm_class_raise(ref, c);
+            unit_eq(of(c)->until - of(c)->tickets, n * slices);
             of(c)->count = 0;
         }
 }
