@@ -162,8 +162,9 @@ struct mm_cursor {
 struct mm_class_state {
     uint32_t count, spare4;  /* entries of its table. In the same sector, since malloc reads all three: */
     uint32_t tickets, until; /* tickets drawn so far; callers draw tickets up to `until` (make.h) */
-    uint64_t wanted;         /* listed/list.h, as coming */
-    uint32_t spare0[26];
+    uint32_t spare0[28];
+    uint64_t wanted; /* listed/list.h, as coming */
+    uint32_t spare1[30];
     uint64_t lock;             /* held by the warp that removes entries from the table; listed/list.h */
     uint64_t round;            /* single-flight rounds of sweeps (malloc.h) */
     uint64_t stays_ns;         /* when there were no pages for the class last (malloc.h) */

@@ -21,7 +21,8 @@ MM_FN uint64_t mm_small_draw_warp(const struct mm_heap_ref *ref, uint64_t bytes)
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
 }
-/* malloc, second part. Returns the address, or NULL, which it counts. */
+/* malloc, second part. Returns the address, or NULL, which it counts. Inlined: the active mask is read in the middle of the caller. Lanes that are apart there
+ * take the steps apart, and the caller brings them together. */
 MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t here = mm_warp_group(token >> 63);
     token = mm_slice_malloc_soon(ref, here, token);

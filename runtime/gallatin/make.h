@@ -9,8 +9,9 @@
  *   1/MM_MAKE_SHARE of the number, at most a segment's blocks. The lane with the first ticket of a group's first block makes all blocks of the group, also
  *   those for which no tickets are drawn yet. The lanes with the first tickets of the others make their blocks only if that one is done and has not made them.
  * Making. Become one of few makers (so that each makes many blocks); claim numbers by compare-and-swap of made; take pages; write their owners; then the words;
- *   then the blocks' entries in the table; then made. One fence before each of these steps, for all blocks. As soon as the entry is there any lane may claim
- *   the slices, also slices for which tickets were drawn: a lane that comes late draws anew. If there are fewer pages than numbers, the last numbers are given up.
+ *   then the blocks' entries in the table; then made. One fence stands before each of these steps, for all blocks. As soon as an entry is there any lane may
+ *   claim the slices, also slices for which tickets were drawn: a lane that comes late draws anew. If there are fewer pages than numbers, the last numbers are
+ *   given up.
  *   The first block is made with the slices of its maker's warp in the first word allocated. So no other thread can retire the block before its maker has its
  *   slice, and of several warps that make blocks and retire each other's, one always makes progress.
  * made. A ring of MM_MADE words for each class: the number and place of a block that is being made or was made. A later block may take the word at any time.
@@ -39,7 +40,7 @@ MM_FN void mm_tickets_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
 
 MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) { return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE); }
 
-/* Whether the heap has so many free segments that a class gets them one by one. */
+/* Whether the heap has so many free segments that nobody need be sparing with them. */
 MM_FN int mm_make_freely(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) >= MM_MAKE_FREE_SEGMENTS; }
 /* The number of warps that may make blocks of class c at the same time, less one. */
 MM_FN uint32_t mm_makers_most(const struct mm_heap_ref *ref, uint32_t c) {
@@ -125,14 +126,14 @@ MM_FN void mm_blocks_write(const struct mm_heap_ref *ref, uint32_t here, uint32_
     mm_publish_fence();
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         uint64_t *at = mine.page[i] != MM_MADE_NO_PAGES ? mm_table_find(ref, c, mine.index[i]) : NULL;
-        if (at != NULL)
-            mm_store_published_u64(at, mm_entry_make(generation[i], mine.page[i], c)); /* else a debugger stopped the thread that attaches the
-                                                                                                      extent: the block is lost */
+        /* NULL: a debugger stopped the thread that attaches the extent, and the block is lost */
+        if (at != NULL) mm_store_published_u64(at, mm_entry_make(generation[i], mine.page[i], c));
     }
 }
 
-/* Makes the block of class c with this number, and perhaps the following ones. All lanes of `here` call, with the same arguments. is_late: do not be one of few. taken: slices of the first block's first word, for which lanes of `here` have tickets; they are allocated on
- * return. Returns the first page of the block, or MM_MADE_NO_PAGES, or MM_MADE_BUSY: another warp makes it. */
+/* Makes the block of class c with this number, and perhaps the following ones. All lanes of `here` call, with the same arguments. is_late: do not be one of
+ * few. taken: slices of the first block's first word, for which lanes of `here` have tickets; they are allocated on return. Returns the first page of the
+ * block, or MM_MADE_NO_PAGES, or MM_MADE_BUSY: another warp makes it. */
 MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, uint32_t number, int is_late, uint32_t taken) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(here & mm_bits_low(lane)), leader = mm_ctz(here), many = mm_popcount(here);
     uint32_t unit = 0, claimed[MM_MAKE_EACH], all = 0, segment = MM_TREE_NONE, base = 0;

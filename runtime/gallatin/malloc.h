@@ -48,9 +48,9 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
     return flight != MM_FLIGHT_NOTHING || ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE; /* after a round that found something there may be more */
 }
 
-/* Little of class c is free: lets it grow by 2/MM_GROW_SHARE of its size, or to twice its size if that is at most a segment, or by as much as callers have grown
- * it since the last time without this leave, at most to twice its size. Until then callers draw tickets at once, and do not search for slices that do not
- * exist. */
+/* Little of class c is free: lets it grow by 2/MM_GROW_SHARE of its size, or to twice its size if that is at most a segment. If callers, each of which had to
+ * find out for itself that little is free, have drawn more tickets than that since the last growth ended, it grows by as many, at most to twice its size. Until
+ * then callers draw tickets at once, and do not search for slices that do not exist. */
 MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t count = mm_load_relaxed_u32(&of->count), few = mm_at_most(count, MM_SEGMENT_PAGES >> ref->classes[c].page_shift);
