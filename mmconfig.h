@@ -95,7 +95,7 @@
 /* A class grows if at most 1/MM_GROW_SHARE of the sampled slices are free, with at least MM_GROW_SEEN or all of its slices sampled, or if none of
  * MM_GROW_SEEN_FULL is. Words are often full or free as a whole, so 512 slices are a sample of only 16: with 512 for both a class with 64 segments
  * live had up to 94, and now 86; with 2048 for both any size in a fresh heap takes up to 34 % longer, and now 2 to 13 %. It grows by twice that share of its
- * size, so that it does not have to grow again at once: 1,000,000 requests that were allocated and freed in turn took 80 us with once the share, and 24 with
+ * size, or by what it was asked for beyond its last growth (malloc.h), so that it does not have to grow again at once: 1,000,000 requests that were allocated and freed in turn took 80 us with once the share, and 24 with
  * twice. Memory taken is 1.3 to 1.6 times the live bytes; with once the share 1.2 to 1.5. */
 #define MM_GROW_SHARE 16
 #define MM_GROW_SEEN 2048
@@ -127,8 +127,8 @@
 /* Blocks of a class whose places are remembered for waiting lanes (make.h). A lane whose word is overwritten must draw again, so there are about as many
  * words as warps on a GPU (8,448 on an H100), each of which may wait for a block. 2.9 MB for all classes. */
 #define MM_MADE 8192u
-/* At most one warp makes blocks of a class, plus one for each MM_MAKER_PAGES pages of the class. The other warps find their blocks made. All may while the heap
- * has MM_MAKE_FREE_SEGMENTS: the first 1,000,000 of 4 KiB and 8 KiB take 290 and 360 us (H200), with the limit 410 and 480. */
+/* At most one warp makes blocks of a class, plus one for each MM_MAKER_PAGES pages of the class. The other warps find their blocks made. There is no limit
+ * while the heap has MM_MAKE_FREE_SEGMENTS free segments: the first 1,000,000 of 4 KiB and 8 KiB take 320 and 380 us (H200), with the limit 520 and 570. */
 #define MM_MAKER_PAGES 32
 #define MM_MAKERS_ALL (1u << 20)
 
@@ -143,7 +143,7 @@
 #define MM_MAKE_PAUSE 8
 #define MM_MAKE_POLLS 1024
 /* Looks of a warp that waits for a block, in code that saves few registers, before it goes to mm_slice_malloc. */
-#define MM_TICKET_LOOKS 64
+#define MM_TICKET_LOOKS 32
 
 /* Of the warps that find no room at the same time, one for each MM_OPEN_SHARE segments in use takes a fresh segment. Each of the others first searches
  * MM_OPEN_POLLS times for room. */

@@ -160,8 +160,8 @@ struct mm_cursor {
     uint32_t place, spare[31];
 };
 struct mm_class_state {
-    uint32_t count, spare4;  /* entries of its table. In the same sector, since malloc reads all three: */
-    uint32_t tickets, until; /* tickets drawn so far; callers draw tickets up to `until` (make.h) */
+    uint32_t count, spare4;  /* entries of its table */
+    uint32_t tickets, until; /* tickets drawn so far; callers draw tickets up to `until` (make.h). In one sector with count, since malloc reads all three */
     uint32_t spare0[28];
     uint64_t wanted; /* listed/list.h, as coming */
     uint32_t spare1[30];
@@ -175,6 +175,7 @@ struct mm_class_state {
     struct mm_cursor cursor[MM_CURSORS];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
+MM_STATIC_ASSERT(__builtin_offsetof(struct mm_class_state, tickets) == 8 && __builtin_offsetof(struct mm_class_state, until) == 12, "mm_gather_u32");
 
 /* Kinds of room (segment.h): 1 << k pages at a multiple of that (MM_ROOMS_EVEN kinds, up to half a segment), and 5, 6 or 7 << j pages anywhere. */
 #define MM_ROOMS_EVEN (MM_SEGMENT_SHIFT - MM_PAGE_SHIFT)

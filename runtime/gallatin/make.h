@@ -3,15 +3,15 @@
  *
  * Tickets. Each lane for which its class must grow draws a ticket. With S slices in a block, ticket t stands for slice t % S of the block with number t / S.
  *   The lane with a block's first ticket makes the block, and the following blocks for which tickets are drawn already, up to a segment. The other lanes wait
- *   for that with a bound, and then draw anew, so no lane depends on a maker. Who has a ticket uses it: the first one of a block obliges to make the block.
- *   If a block is full, the rest of its tickets is skipped.
+ *   for that with a bound, and then draw anew, so no lane depends on a maker. A lane with a block's first ticket keeps it until the block is made, or until a
+ *   later block has the word of made: until then nobody else would make it. If a block is full, the rest of its tickets is skipped.
  * Leaders. In a large class the blocks of a segment would have as many makers, each of which searches for pages. So numbers form aligned groups, of
  *   1/MM_MAKE_SHARE of the number, at most a segment's blocks. The lane with the first ticket of a group's first block makes all blocks of the group, also
  *   those for which no tickets are drawn yet. The lanes with the first tickets of the others make their blocks only if that one is done and has not made them.
  * Making. Become one of few makers (so that each makes many blocks); claim numbers by compare-and-swap of made; take pages; write their owners; then the words;
- *   then the blocks' entries in the table; then made. One fence stands before each of these steps, for all blocks. As soon as an entry is there any lane may
- *   claim the slices, also slices for which tickets were drawn: a lane that comes late draws anew. If there are fewer pages than numbers, the last numbers are
- *   given up.
+ *   then the blocks' entries in the table; then made. One fence stands before each of the last three, for all blocks. As soon as an entry is there any lane
+ *   may claim the slices, also slices for which tickets were drawn: a lane that comes late draws anew. If there are fewer pages than numbers, the last numbers
+ *   are given up.
  *   The first block is made with the slices of its maker's warp in the first word allocated. So no other thread can retire the block before its maker has its
  *   slice, and of several warps that make blocks and retire each other's, one always makes progress.
  * made. A ring of MM_MADE words for each class: the number and place of a block that is being made or was made. A later block may take the word at any time.
@@ -94,6 +94,7 @@ MM_FN int mm_made_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t numb
 
 /* A lane makes up to so many blocks at a time: at pages; MM_MADE_NO_PAGES: none. index: of its entry. */
 #define MM_MAKE_EACH 2
+MM_STATIC_ASSERT(MM_TICKET_LOOKS <= 32 && MM_MAKE_LOOKS <= 32, "1u << looks");
 struct mm_blocks {
     uint32_t page[MM_MAKE_EACH], index[MM_MAKE_EACH];
 };
@@ -185,7 +186,7 @@ enum mm_ticket {
     MM_TICKET_WAITS,
     MM_TICKET_BUSY, /* the block is being made */
     MM_TICKET_MADE, /* or there were no pages for it */
-    MM_TICKET_GONE, /* it was made, and its place is forgotten */
+    MM_TICKET_GONE, /* a later block has its word of made: there is nothing to wait for */
     MM_TICKET_MAKE  /* the lane is to make it */
 };
 /* is_first: the ticket is the block's first. is_late: the lane has waited long enough for others to make it. *made: the word. */

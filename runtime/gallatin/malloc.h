@@ -48,9 +48,9 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
     return flight != MM_FLIGHT_NOTHING || ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE; /* after a round that found something there may be more */
 }
 
-/* Little of class c is free: lets it grow by 2/MM_GROW_SHARE of its size, or to twice its size if that is at most a segment. If callers, each of which had to
- * find out for itself that little is free, have drawn more tickets than that since the last growth ended, it grows by as many, at most to twice its size. Until
- * then callers draw tickets at once, and do not search for slices that do not exist. */
+/* Little of class c is free: lets it grow by 2/MM_GROW_SHARE of its size, or to twice its size if that is at most a segment. If callers have
+ * drawn more tickets than that since the last growth ended, it grows by as many, at most to twice its size: these found out for themselves that little is free,
+ * or that the class had nothing. Until then callers draw tickets at once, and do not search for slices that do not exist. */
 MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t count = mm_load_relaxed_u32(&of->count), few = mm_at_most(count, MM_SEGMENT_PAGES >> ref->classes[c].page_shift);
@@ -102,7 +102,7 @@ MM_FN_RARE uint64_t mm_class_look(const struct mm_heap_ref *ref, uint32_t group,
               is_many = mm_popcount(need) << MM_WORD_SHIFT >= MM_GROW_SEEN_FULL;
     const uint32_t left = mm_warp_ballot(group, q == 0) & need;
     if (lane == first && is_low && entries != 0 && (is_many || left != 0)) mm_class_raise(ref, c); /* a few lanes may fill the class up */
-    const uint32_t draws = mm_warp_ballot(group, grows) & left;                                    /* lanes may have had different rounds */
+    const uint32_t draws = mm_warp_ballot(group, grows) & left;                                    /* only some may, since lanes have had different rounds */
     if (draws == 0) return q;
     const uint32_t ticket = mm_tickets_draw(ref, group, draws, c);
     return draws >> lane & 1 ? mm_token_grow(c, ticket) : q;
@@ -161,6 +161,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
         }
         const uint32_t samples = mm_warp_ballot(here, stage == MM_STAGE_SAMPLE) & group;
         if (samples != 0) {
+            if (stage == MM_STAGE_SAMPLE) shortage.before = mm_grow_mapped(ref);
             const uint64_t q = mm_class_look(ref, group, samples, c, random, rounds, &seen);
             if (stage == MM_STAGE_SAMPLE) {
                 rounds++;
@@ -170,11 +171,11 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
         }
         const uint32_t all_grow = mm_warp_ballot(here, stage == MM_STAGE_GROW);
         if (all_grow != 0) {
+            if (stage == MM_STAGE_GROW) shortage.before = mm_grow_mapped(ref);
             const uint32_t drawn = mm_tickets_draw(ref, here, all_grow & group, c);
             if (stage == MM_STAGE_GROW) ticket = drawn, stage = MM_STAGE_TICKET;
         }
-        if (stage == MM_STAGE_TICKET)
-            number = mm_class_block_of(ref->classes[c], ticket, &slice), polls = 0, stage = MM_STAGE_MAKE, shortage.before = mm_grow_mapped(ref);
+        if (stage == MM_STAGE_TICKET) number = mm_class_block_of(ref->classes[c], ticket, &slice), polls = 0, stage = MM_STAGE_MAKE;
         if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
             int is_made = stage == MM_STAGE_MAKE;
             const int is_first = is_made && slice == 0;

@@ -178,7 +178,8 @@ static void check_one(void) {
 /* Whoever waits for block 2, or for its maker, finds it. */
 static void check_later(void) {
     world_check_drained();
-    model_require(mm_made_is_of(*mm_made_at(&ref, A, 2), 2), "the word of block 2 is %#llx", (unsigned long long)*mm_made_at(&ref, A, 2));
+    const uint64_t made = *mm_made_at(&ref, A, 2);
+    model_require(mm_made_is_of(made, 2) && mm_made_index(made) < blocks_of(A), "the word of block 2 is %#llx", (unsigned long long)made);
 }
 static void check_two(void) {
     world_check_drained();

@@ -206,36 +206,49 @@ START_TEST(looks_after_any_rounds) {
 }
 END_TEST
 
-/* Lanes with tickets of a block that is there get its slices; or others of the word, if those are taken. Those of one without pages, or whose place is
- * forgotten, or of one that nobody makes, get nothing, after a while. */
+/* Lanes with tickets of a block that is there, or will be soon, get its slices; or others of the word, if those are taken. Those of one without pages, or whose
+ * word of made a later block has, or of one that nobody makes, get nothing, after a while. */
+enum { NO_PAGES, GONE, NOBODY_MAKES, TAKEN, SOON, THERE, TICKET_STATES };
 static uint32_t ticket_of[UNIT_LANES];
+static long steps_, at_;
+static uint64_t made_then_;
 static void redeem_mine(uint32_t lane) { got_of[lane] = mm_ticket_claim(ref, here_, (int)goes_of[lane], c_, ticket_of[lane]); }
+static void made_soon(void) {
+    if (steps_++ == at_) *mm_made_at(ref, c_, 0) = made_then_;
+}
 START_TEST(claims_by_ticket) {
+    uint32_t soon = 0;
     c_ = mm_class_of(64);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         new_heap();
-        const uint32_t page = make(c_), state = random_below(6), here = 1 + random_below(MM_WARP_ALL), slices = mm_class_slices(c_);
-        uint32_t first = 1 + random_below(slices - 1 - UNIT_LANES), taken = 0;
-        if (state == 0) *mm_made_at(ref, c_, 0) = mm_made_make(0, MM_MADE_NO_PAGES);
-        else if (state == 1) *mm_made_at(ref, c_, 0) = mm_made_make(MM_MADE, 0);
-        else if (state == 2) *mm_made_at(ref, c_, 0) = 0;
-        else if (state == 3)
-            for (; taken < 20; taken++) (void)mm_slices_claim(ref, 1, 1, entry_at(c_, 0), first / 32 * 32 + (first + taken) % 32, c_);
+        const uint32_t page = make(c_), state = random_below(TICKET_STATES), here = 1 + random_below(MM_WARP_ALL), slices = mm_class_slices(c_);
+        uint32_t first = random_below(slices - UNIT_LANES);
+        uint64_t *made = mm_made_at(ref, c_, 0);
+        made_then_ = *made, steps_ = 0, at_ = UNIT_LANES + random_below(8); /* after the first look of all */
+        if (state == NO_PAGES) *made = mm_made_make(0, MM_MADE_NO_PAGES);
+        else if (state == GONE) *made = mm_made_make(MM_MADE, 0);
+        else if (state == NOBODY_MAKES) *made = 0;
+        else if (state == SOON) *made = mm_made_make(0, MM_MADE_BUSY), unit_warps_each_step = made_soon;
+        for (uint32_t i = 0; state == TAKEN && i < 20; i++) (void)mm_slices_claim(ref, 1, 1, entry_at(c_, 0), first / 32 * 32 + (first + i) % 32, c_);
         for (uint32_t lane = 0; lane < UNIT_LANES; lane++) {
             if (!(here >> lane & 1)) continue;
             goes_of[lane] = random_below(8) != 0, ticket_of[lane] = first;
             first += goes_of[lane];
         }
         together(redeem_mine, here, random_below(2) ? 1u << random_below(6) : TOGETHER);
+        unit_warps_each_step = NULL;
         for (uint32_t lane = 0; lane < UNIT_LANES; lane++) {
             if (!(here >> lane & 1)) continue;
-            if (!goes_of[lane] || state < 3) unit_eq(got_of[lane], 0);
-            else if (state > 3) unit_eq(got_of[lane], mm_slice_address(ref, page, c_, ticket_of[lane]));
-            else if (got_of[lane] != 0) unit_eq((got_of[lane] - mm_page_address(ref, page)) / mm_class_bytes(c_) / 32, ticket_of[lane] / 32);
+            if (!goes_of[lane] || state < TAKEN) unit_eq(got_of[lane], 0);
+            else if (state == SOON && got_of[lane] == 0) continue; /* other lanes saw it first, and this one looks on elsewhere */
+            else if (state > TAKEN) unit_eq(got_of[lane], mm_slice_address(ref, page, c_, ticket_of[lane]));
+            else unit_eq((got_of[lane] - mm_page_address(ref, page)) / mm_class_bytes(c_) / 32, ticket_of[lane] / 32);
+            soon += state == SOON && got_of[lane] != 0;
             for (uint32_t other = 0; other < lane; other++)
                 if (here >> other & 1 && got_of[lane] != 0) unit_holds(got_of[lane] != got_of[other], "lanes %u and %u have one slice", lane, other);
         }
     }
+    unit_lt(0, soon);
 }
 END_TEST
 
