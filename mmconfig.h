@@ -238,8 +238,7 @@
 #define MM_BUMP_LOOKS 8
 
 /* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk and of the slots of a queue chunk: the paper's. Log2 of the most queue chunks of a queue; stacks
- * of free ones; numbers of queue chunks that are looked at together when all may have passed; positions at the beginning of a queue chunk that install the
- * next one; log2 of the most segments: 256 GiB. Looks of a caller that waits for another warp's entry or chunk; if nobody is cutting a chunk; for a queue
+ * of free ones; numbers of queue chunks that are looked at together when all may have passed; log2 of the most segments: 256 GiB. Looks of a caller that waits for another warp's entry or chunk; if nobody is cutting a chunk; for a queue
  * chunk. Positions that a caller draws for one entry, and rounds for its pages. Draws in vain before the list of segments grows; segments that it grows by at
  * least. */
 #define MM_OURO_CHUNK_SHIFT 13
@@ -247,7 +246,6 @@
 #define MM_OURO_RING_SHIFT 12
 #define MM_OURO_STACKS 8
 #define MM_OURO_PASSED 4
-#define MM_OURO_EARLY 64
 #define MM_OURO_LIST_SHIFT 18
 #define MM_OURO_LOOKS 64
 #define MM_OURO_SHORT_LOOKS 4

@@ -34,6 +34,7 @@ MM_FN uint32_t mm_array_before(uint32_t q) {
     if (MM_OURO_ENTRY != MM_OURO_PAGES) return MM_OURO_SEGMENT_CHUNKS * q;
     return MM_OURO_SEGMENT_CHUNKS * (q < log ? most - (most >> q) : most - 2 + q - log);
 }
+MM_STATIC_ASSERT(MM_ARRAY_FIRST + ((MM_LISTED_SEGMENTS_MAX * (uint64_t)MM_OURO_SEGMENT_CHUNKS) * MM_OURO_MASKS) < 1ull << 31, "slots have numbers of 32 bits");
 #define MM_ARRAY_ROW_BYTES ((uint64_t)MM_TABLE_SHARE * MM_SEGMENT_PAGES * 8)
 MM_STATIC_ASSERT(MM_OURO_SEGMENT_CHUNKS *(14 + MM_OURO_QUEUES - 3) * 4 <= MM_ARRAY_ROW_BYTES, "a row has room for all queues");
 MM_FN uint64_t mm_array_slots(uint32_t q, uint64_t rows) { return MM_ARRAY_FIRST + (rows << mm_array_shift(q)); }
@@ -51,7 +52,11 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     (void)ref, (void)most;
     const uint64_t slots = mm_array_slots(q, shape >> 32);
     uint64_t at = p + (uint32_t)shape;
-    if (at >= slots) at = (at | slots) >> 32 == 0 ? (uint32_t)at % (uint32_t)slots : at % slots;
+    if (at >= slots) { /* without a division of 64 bits, which is a call */
+        MM_ROLLED
+        while (at >> 32 != 0) at = (at >> 32) * ((0 - (uint32_t)slots) % (uint32_t)slots) + (uint32_t)at;
+        at = (uint32_t)at % (uint32_t)slots;
+    }
     return mm_array_slot(ref, q, at);
 }
 MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) { (void)ref, (void)q, (void)p, (void)n; }
@@ -63,6 +68,8 @@ MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32
     if (dropped != 0 && mm_cas_acq_rel_u64(&of->dropped, dropped, 0)) mm_semaphore_put(ref, q, (uint32_t)dropped);
 }
 MM_FN uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) { return (void)p, (void)drawn, 0; }
+MM_FN int mm_queue_is_ahead(uint64_t p, uint32_t n) { return (void)p, (void)n, 0; }
+MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group) { (void)ref, (void)q, (void)group; }
 MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint32_t most) { return (void)ref, (void)q, (void)group, (void)most, 0; }
 
 /* Queue q has to have room for n chunks more, before they are enqueued. */

@@ -49,7 +49,7 @@ MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref
     uint64_t entries = 0, must = 0, useful = 0;
     for (uint64_t i = 0, many = mm_queue_check_many(ref, q); i < many; i++) {
         const uint32_t entry = mm_queue_check_slot(ref, q, i);
-        if (entry == 0 || entry == MM_QUEUE_SKIP) continue;
+        if (!mm_slot_has_entry(entry)) continue;
         entries++;
         const int is_mask = MM_OURO_ENTRY == MM_OURO_PAGES && q != MM_OURO_FREE;
         const uint64_t header = *mm_chunk_header(ref, is_mask ? (entry - 1) / MM_OURO_MASKS : entry - 1);

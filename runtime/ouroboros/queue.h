@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Queues of entries (Winter et al., ICS 2020): for each class, the masks or chunks with free pages; and the free chunks.
  *
- * Representation. front and back: positions drawn so far. Each position has a slot (array.h, ring.h, links.h): 0, an entry plus 1, or MM_QUEUE_SKIP.
+ * Representation. front and back: positions drawn so far. Each position has a slot (array.h, ring.h, links.h): 0, an entry plus 1, or {1 : 1 | p : 31}:
+ *   the caller that was to take at position p has gone.
  * Put. Draw a position; a compare-and-swap of its slot from 0; count the entry (semaphore.h). Take, with a right: draw a position, wait for its entry, and
- *   exchange it for 0. A caller that takes and has waited MM_OURO_LOOKS looks, since the one that puts is suspended or in its own warp, swaps the slot to
- *   MM_QUEUE_SKIP, and gives its right back. The one that puts finds that, clears the slot, and draws another position.
+ *   exchange it for 0. A caller that takes at position p and has waited MM_OURO_LOOKS looks, since the one that puts is suspended or in its own warp, marks the
+ *   slot with p, and gives its right back. The one that puts at p finds that, clears the slot, and draws another position. If it never comes, since the array
+ *   grew meanwhile (array.h), the slot is used for a later position: its putter puts over the mark, and its taker clears it and goes on waiting. (With marks
+ *   that did not name a position, such a slot stayed unusable, and each lap of the array one caller more waited in vain.)
  * Lanes. Lanes of a warp that put into the same queue draw their positions by one addition, and count what they have put by another one; those that take pass
  *   by one, when they have their entries and before they put any back. Each lane is alone with its slot: one that finds it taken draws
  *   again, with the others that did. They meet before each addition, and every wait between has a bound, so a lane waits for others as long as they look.
@@ -44,15 +47,24 @@
 #include "runtime/ouroboros/links.h"
 #endif
 
-#define MM_QUEUE_SKIP ~0u
 #define MM_QUEUE_NONE ~0u
+
+#define MM_SLOT_MARK (1u << 31)
+MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX *MM_OURO_SEGMENT_CHUNKS *MM_OURO_MASKS < MM_SLOT_MARK, "no entry has the bit of marks");
+MM_FN uint32_t mm_slot_mark(uint64_t p) { return MM_SLOT_MARK | (uint32_t)p; }
+MM_FN int mm_slot_has_entry(uint32_t slot) { return slot != 0 && !(slot & MM_SLOT_MARK); }
+/* Puts an entry into the slot of position p, if that is empty or has the mark of another position. Clears the mark of p. Returns whether the entry is there. */
+MM_FN int mm_slot_put(uint32_t *slot, uint64_t p, uint32_t entry) {
+    if (mm_cas_acq_rel_u32(slot, 0, entry + 1)) return 1;
+    const uint32_t found = mm_load_relaxed_u32(slot), next = found != mm_slot_mark(p) ? entry + 1 : 0;
+    return (found & MM_SLOT_MARK) != 0 && mm_cas_acq_rel_u32(slot, found, next) && next != 0;
+}
 
 /* Puts an entry at position p of queue q, which the caller has drawn; the caller counts it. Returns whether it did. Releases. view: what mm_queue_view said
  * before. looks: for a queue chunk that another thread installs. */
 MM_FN int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view, uint32_t entry, uint32_t looks) {
     uint32_t *const slot = mm_queue_slot(ref, q, p, view, looks);
-    if (slot != NULL && mm_cas_acq_rel_u32(slot, 0, entry + 1)) return 1;
-    if (slot != NULL) mm_cas_acq_rel_u32(slot, MM_QUEUE_SKIP, 0);
+    if (slot != NULL && mm_slot_put(slot, p, entry)) return 1;
     mm_queue_pass(ref, q, p, slot != NULL ? 1 : 1 + mm_queue_skip(p, &mm_queue_of(ref, q)->back));
     return 0;
 }
@@ -69,16 +81,18 @@ MM_FN uint32_t mm_queue_put_lanes(const struct mm_heap_ref *ref, uint32_t here, 
         const uint64_t view = mm_queue_view(ref, q);
         uint64_t p = lane == leader ? mm_add_relaxed_u64(&of->back, many) : 0;
         uint32_t wait = looks;
-        p = mm_warp_shuffle_u64(group, p, leader) + mm_popcount(lanes & mm_bits_low(lane));
+        const uint64_t first = mm_warp_shuffle_u64(group, p, leader);
+        const uint32_t drawn = many;
+        p = first + mm_popcount(lanes & mm_bits_low(lane));
         MM_ROLLED
         for (uint32_t left = rest; left != 0; left &= left - 1, p++)
             if (mm_queue_put_at(ref, q, p, view, entry + mm_ctz(left), wait)) rest ^= left & (0 - left);
             else wait = (wait + 1) / 2;
         mm_warp_sync(group);
         lanes = mm_warp_ballot(group, rest != 0);
-        const uint32_t before = many;
         many = mm_popcount(group >> leader == 1 ? rest : lanes);
-        if (lane == leader && many != before) mm_semaphore_put(ref, q, before - many);
+        if (lane == leader && many != drawn) mm_semaphore_put(ref, q, drawn - many);
+        if (mm_queue_is_ahead(first, drawn)) mm_queue_go_ahead(ref, q, group);
         looks = (looks + 1) / 2;
     }
     if (rest != 0) mm_add_relaxed_u64(&of->refused, mm_popcount(rest));
@@ -92,12 +106,12 @@ MM_FN uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t
     MM_ROLLED
     for (uint32_t looks = 0; slot != NULL; looks++) {
         const uint32_t entry = looks == 0 || mm_load_relaxed_u32(slot) != 0 ? mm_exchange_acquire_u32(slot, 0) : 0;
-        if (entry != 0 && entry != MM_QUEUE_SKIP) {
+        if (mm_slot_has_entry(entry)) {
             *passes = 2;
             mm_queue_turn(ref, q, slot);
             return entry - 1;
         }
-        if ((entry == MM_QUEUE_SKIP || looks >= MM_OURO_LOOKS) && mm_cas_acq_rel_u32(slot, 0, MM_QUEUE_SKIP)) break;
+        if (looks >= MM_OURO_LOOKS && mm_cas_acq_rel_u32(slot, 0, mm_slot_mark(p))) break;
         mm_pause(ref, mm_at_most(looks + 1, MM_MAKE_PAUSE));
         mm_wait();
     }

@@ -23,7 +23,7 @@
 #include "runtime/ouroboros/storage.h"
 
 #define MM_RING_NONE ~0u
-MM_FN uint64_t *mm_ring_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t number) { return mm_store_words(ref, q, (uint32_t)number) + 1; }
+MM_FN uint64_t *mm_ring_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t number) { return mm_store_word(ref, q, (uint32_t)number); }
 /* The word of a number that is not installed yet. */
 MM_FN uint64_t mm_ring_empty(uint64_t number) { return number / MM_STORE_NUMBERS << 32; }
 MM_FN int mm_ring_is_there(uint64_t word) { return (uint32_t)word != 0 && (uint32_t)word != MM_RING_NONE; }
@@ -91,14 +91,17 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     if ((uint32_t)word == 0) word = mm_ring_install(ref, q, number, most);
     return mm_ring_is_there(word) ? &mm_store_at(ref, (uint32_t)word)->slot[in] : NULL;
 }
-/* Whether the next position of queue q has no slot. All lanes of `group` call, and get the same. If its queue chunk is not installed, or the one after it at
- * the beginning, they install it: once half of all puts came here while one thread installed. */
+/* Whether the next position of queue q has no slot. All lanes of `group` call, and get the same. If its queue chunk is not installed, they install it, or wait. */
 MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const uint64_t back = mm_load_relaxed_u64(&of->back), next = back >> MM_OURO_STORE_SHIFT, newest = mm_load_relaxed_u64(&of->newest);
-    if (MM_LIKELY(mm_warp_ballot(group, newest <= next + (back % MM_STORE_SLOTS < MM_OURO_EARLY)) == 0)) return 0;
+    const uint64_t next = mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT;
+    if (MM_LIKELY(mm_warp_ballot(group, mm_load_relaxed_u64(&of->newest) <= next) == 0)) return 0;
     return mm_warp_ballot(group, next >= mm_load_relaxed_u64(&of->oldest) + MM_STORE_NUMBERS / 2) != 0 || !mm_ring_await(ref, q, group, next, 1, most);
 }
+/* `group` has drawn n positions from p on, to put. Those who draw the first position of a queue chunk install the next one, so that nobody waits for it. (With
+ * the first 64 positions, half of all puts came there while one thread installed.) */
+MM_FN int mm_queue_is_ahead(uint64_t p, uint32_t n) { return (p + n - 1) >> MM_OURO_STORE_SHIFT != (p - 1) >> MM_OURO_STORE_SHIFT; }
+MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group) { mm_ring_extend(ref, q, group); }
 /* Whether the word of a number is that of the next lap: all have passed. */
 MM_FN int mm_ring_has_passed(uint64_t word, uint64_t number) { return (word ^ mm_ring_empty(number + MM_STORE_NUMBERS)) >> 32 == 0; }
 /* The last one that passes gives the queue chunk back, makes the word that of the next lap, and oldest goes on. */

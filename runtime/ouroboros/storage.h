@@ -33,16 +33,20 @@ MM_STATIC_ASSERT(MM_CLASS_COUNT *MM_EXTENT * 8 >= 3 * MM_OURO_QUEUES * sizeof(st
 
 #define MM_STORE_NUMBERS (1u << MM_OURO_RING_SHIFT)
 MM_STATIC_ASSERT((1u << MM_OURO_LIST_SHIFT) + MM_OURO_QUEUES * 2 * MM_STORE_NUMBERS <= MM_CLASS_COUNT * MM_MADE, "list and words are in made");
-/* Words for queue chunk `number` of queue q: passed; and that of ring.h or links.h. */
-MM_FN uint64_t *mm_store_words(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
-    return (uint64_t *)ref->made + (1u << MM_OURO_LIST_SHIFT) + (q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS) * 2;
+/* Words for queue chunk `number` of queue q: passed; and that of ring.h or links.h. They are apart: all callers add to the one, and read the other
+ * (docs/explanation/lessons.md). */
+MM_FN uint64_t *mm_store_passed(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
+    return (uint64_t *)ref->made + (1u << MM_OURO_LIST_SHIFT) + q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS;
+}
+MM_FN uint64_t *mm_store_word(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
+    return mm_store_passed(ref, q, number) + MM_OURO_QUEUES * MM_STORE_NUMBERS;
 }
 /* Whether all have passed in queue chunk `number`: twice for each slot, in its lap and those before. */
 MM_FN int mm_store_is_done(uint64_t passed, uint32_t number) { return (uint32_t)passed << 8 == (number / MM_STORE_NUMBERS + 1) * (2 * MM_STORE_SLOTS) << 8; }
 MM_STATIC_ASSERT(MM_OURO_STORE_SHIFT + 1 + 28 - MM_OURO_RING_SHIFT >= 24, "a number of 28 bits (links.h) suffices");
 /* Callers pass n times. Returns whether all have passed now. */
 MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t n) {
-    return mm_store_is_done(mm_add_acq_rel_u64(mm_store_words(ref, q, number), n) + n, number);
+    return mm_store_is_done(mm_add_acq_rel_u64(mm_store_passed(ref, q, number), n) + n, number);
 }
 
 MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) { return (struct mm_store *)ref->table + (id - 1); }

@@ -243,12 +243,14 @@ static void check_rest(void) {
     struct mm_queue *of = mm_queue_of(&ref, Q);
     uint64_t entries = 0;
     model_require(of->shape >> 32 <= mm_queue_of(&ref, MM_OURO_FRESH)->back / MM_OURO_SEGMENT_CHUNKS, "the array has rows that no segment has brought");
-    for (uint64_t i = 0; i < SLOTS; i++) entries += *mm_array_slot(&ref, Q, i) + 1 > 1;
+    for (uint64_t i = 0; i < SLOTS; i++) entries += (uint64_t)mm_slot_has_entry(*mm_array_slot(&ref, Q, i));
     model_require(entries == of->count + of->dropped, "the array has %u entries, counts %u, and %u rights were dropped", (uint32_t)entries, (uint32_t)of->count,
                   (uint32_t)of->dropped);
-    for (uint32_t i = 0; i < 3 * SLOTS && (cell[0] != cell[1] || of->dropped != 0); i++) put(OTHER), get(), get(), forget_others();
+    for (uint32_t i = 0; i < 3 * SLOTS && (cell[0] != cell[1] || of->dropped != 0); i++) put(OTHER), get(), forget_others(), get(), forget_others();
     need(1);
     model_require(of->dropped == 0, "%u rights were dropped for ever", (uint32_t)of->dropped);
+    for (uint32_t i = 0; i < 2 * SLOTS; i++) put(OTHER), get(), forget_others();
+    for (uint64_t i = 0; i < SLOTS; i++) model_require(!(*mm_array_slot(&ref, Q, i) & MM_SLOT_MARK), "slot %u is marked for ever", (uint32_t)i);
 }
 #else
 static void give_all(void) {

@@ -216,7 +216,7 @@ START_TEST(a_segment_that_comes_back) {
     for (uint32_t q = 0; q < MM_OURO_QUEUES; q++)
         for (uint64_t i = 0; i < mm_queue_check_many(ref, q); i++) {
             const uint32_t entry = mm_queue_check_slot(ref, q, i);
-            if (entry != 0 && entry != MM_QUEUE_SKIP) unit_eq(entries[q][entry - 1]++, 0);
+            if (mm_slot_has_entry(entry)) unit_eq(entries[q][entry - 1]++, 0);
         }
 }
 END_TEST
@@ -318,7 +318,7 @@ static void go_on(uint64_t n) { go_on_in(0, n); }
 /* A queue without room for an entry loses no page: malloc finds it, and enqueues what else there is. The published code traps, or spins for ever. */
 static void make_full(void) {
 #if MM_OURO_QUEUE == MM_OURO_S
-    for (uint64_t i = 0; i < mm_array_slots(0, mm_queue_of(ref, 0)->shape >> 32); i++) *mm_array_slot(ref, 0, i) = MM_QUEUE_SKIP - 1;
+    for (uint64_t i = 0; i < mm_array_slots(0, mm_queue_of(ref, 0)->shape >> 32); i++) *mm_array_slot(ref, 0, i) = MM_SLOT_MARK - 1;
 #else
     while (mm_store_take(ref, 0) != 0) {
     }

@@ -97,21 +97,47 @@ START_TEST(a_suspended_taker) {
 }
 END_TEST
 
-/* A caller gave its position up and its putter has not come. The one that takes there in the next lap leaves the slot unusable, and gives its right back. */
+/* A caller waits in vain for its entry: it marks the slot, and gives its right back. So does one that finds the mark of another position there. The putter of
+ * that position has no slot, and clears the mark; that of a later position puts its entry over it. */
 START_TEST(a_slot_that_was_given_up) {
     struct mm_queue *of = mm_queue_of(ref, Q);
     begin();
     unit_eq(put(5), 1);
     unit_eq(get(), 5);
     uint32_t *const slot = mm_queue_slot(ref, Q, 1, mm_queue_view(ref, Q), 1);
-    *slot = MM_QUEUE_SKIP, of->back = 2, of->front = 2;
-    unit_eq(take_at(Q, 1), MM_QUEUE_NONE);
-    unit_eq(*slot, MM_QUEUE_SKIP);
-    unit_eq(of->count, 1);
+    of->back = 3, of->front = 3;
+    for (uint32_t old = 0; old < 2; old++) {
+        *slot = old != 0 ? mm_slot_mark(9) : 0, of->count = 0, unit_waits = 0;
+        unit_eq(take_at(Q, 1), MM_QUEUE_NONE);
+        unit_eq(*slot, mm_slot_mark(1));
+        unit_eq(of->count, 1);
+        unit_eq(unit_waits, MM_OURO_LOOKS);
+    }
+    unit_eq(mm_slot_put(slot, 1, 7), 0);
+    unit_eq(*slot, 0);
+    unit_eq(mm_slot_put(slot, 1, 7), 1);
+    unit_eq(*slot, 8);
+    unit_eq(mm_slot_put(slot, 1, 6), 0);
+    unit_eq(*slot, 8);
+    *slot = mm_slot_mark(1);
+    unit_eq(mm_slot_put(slot, 1 + 64, 7), 1);
+    unit_eq(*slot, 8);
 }
 END_TEST
 
 #if MM_OURO_QUEUE == MM_OURO_S
+/* A position's slot, far on, is that of the position modulo the slots. */
+START_TEST(slots_far_on) {
+    begin();
+    uint64_t seed = 5;
+    for (uint32_t i = 0; i < 20000; i++) {
+        const uint64_t p = unit_random(&seed) >> unit_random(&seed) % 60, rows = unit_random(&seed) % SEGMENTS, shift = unit_random(&seed) >> 40;
+        unit_holds(mm_queue_slot(ref, Q, p, rows << 32 | shift, 1) == mm_array_slot(ref, Q, (p + shift) % mm_array_slots(Q, rows)), "position %llu",
+                   (unsigned long long)p);
+    }
+}
+END_TEST
+
 /* The array grows just when a caller that puts draws the first position of the next lap: its entry may be behind front, and the right to it is dropped. Both
  * come back in the lap after that. */
 START_TEST(an_array_that_grows) {
@@ -212,6 +238,17 @@ START_TEST(not_too_far_ahead) {
 }
 END_TEST
 
+/* Who puts at the first position of a queue chunk installs the next one. */
+START_TEST(the_next_queue_chunk) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    begin();
+    for (uint32_t i = 0; i < 3 * MM_STORE_SLOTS; i++) {
+        unit_eq(put(i), 1);
+        unit_eq(of->newest, i / MM_STORE_SLOTS + 2);
+    }
+}
+END_TEST
+
 /* All have passed in the queue chunk that a caller saw as the last one: the queue is empty, not full. */
 START_TEST(oldest_has_gone_on) {
     struct mm_queue *of = mm_queue_of(ref, 3);
@@ -232,9 +269,9 @@ static void go_far(uint64_t p) {
     const uint64_t first = p / MM_STORE_SLOTS;
     of->front = of->back = p;
     for (uint64_t number = first; number < first + MM_STORE_NUMBERS; number++) {
-        uint64_t *const words = mm_store_words(ref, Q, (uint32_t)number), lap = number / MM_STORE_NUMBERS;
-        words[0] = lap * 2 * MM_STORE_SLOTS;
-        if (MM_OURO_QUEUE == MM_OURO_VA) words[1] = lap << 32;
+        const uint64_t lap = number / MM_STORE_NUMBERS;
+        *mm_store_passed(ref, Q, (uint32_t)number) = lap * 2 * MM_STORE_SLOTS;
+        if (MM_OURO_QUEUE == MM_OURO_VA) *mm_store_word(ref, Q, (uint32_t)number) = lap << 32;
     }
     of->oldest = first, of->newest = MM_OURO_QUEUE == MM_OURO_VA ? first : 0;
 #if MM_OURO_QUEUE == MM_OURO_VL
@@ -299,10 +336,12 @@ int main(void) {
     tcase_add_loop_test(tests, memory_again, 0, 2);
     tcase_add_test(tests, not_too_far_ahead);
     tcase_add_test(tests, oldest_has_gone_on);
+    tcase_add_test(tests, the_next_queue_chunk);
 #endif
     const TTest *const all[] = {in_order, a_suspended_putter, a_suspended_taker, a_slot_that_was_given_up, many_reservations};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if MM_OURO_QUEUE == MM_OURO_S
+    tcase_add_test(tests, slots_far_on);
     tcase_add_test(tests, an_array_that_grows);
 #endif
     suite_add_tcase(suite, tests);
