@@ -52,7 +52,7 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     (void)ref, (void)most;
     const uint64_t slots = mm_array_slots(q, shape >> 32);
     uint64_t at = p + (uint32_t)shape;
-    if (at >= slots) { /* without a division of 64 bits, which is a call */
+    if (at >= slots) { /* a division of 64 bits is a call */
         MM_ROLLED
         while (at >> 32 != 0) at = (at >> 32) * ((0 - (uint32_t)slots) % (uint32_t)slots) + (uint32_t)at;
         at = (uint32_t)at % (uint32_t)slots;
