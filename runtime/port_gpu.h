@@ -150,8 +150,8 @@ MM_FN uint32_t mm_warp_before(void) {
 MM_FN uint32_t mm_warp_here(void) { return __activemask(); }
 MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { return __match_any_sync(here, key); }
 /* The lanes that are converged here, as a mask that may be kept. ptxas assumes that the result of __activemask is the same in all lanes that converge
- * later, and then loses lanes that were apart when it was read. It does not assume that of the result of a match. same: a value that is the same in all
- * lanes, which ptxas must not know. */
+ * later, and then loses lanes that were apart when it was read. It does not assume that of the result of a match, unless it knows the value. same: a value that
+ * is the same in all lanes, which ptxas must not know: not the high bits of 64 if a caller has no more than 32 (tests/gpu/keys.sh). */
 MM_FN uint32_t mm_warp_group(uint64_t same) { return mm_warp_match(mm_warp_here(), (uint32_t)same); }
 #define MM_WARP_ALL ~0u
 /* Whether x is the same in all lanes of the warp; all of them call. With a constant mask this is one instruction, with others seven. */

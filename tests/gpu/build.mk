@@ -35,6 +35,7 @@ GPU_TWO := $(patsubst $(BUILD)/lib/allocators/%/driver.fatbin,$(GPU_TESTS)/two_%
 GPU_TWO_TEXTS := $(GPU_TWO:$(GPU_TESTS)/two_%=$(GPU_TESTS)/two_ptx_%)
 GPU_PROGRAMS += $(GPU_TWO) $(GPU_TWO_TEXTS)
 build-gpu-tests: $(GPU_SUITES) $(GPU_PROGRAMS) $(GPU_TESTS)/pairs
+	tests/gpu/keys.sh $(GPU_SUITES)
 
 check-gpu: $(GPU_SUITES) $(GPU_PROGRAMS) all
 	tests/gpu/run.sh $(BUILD) $(GPU_SUITES)
