@@ -24,7 +24,7 @@
 
 /* Version of the interface between device code and libmm.so.1; a part of the heap variable's name. Raise it when struct mm_heap_ref, or anything that
  * is reached through it, changes its meaning. */
-#define MM_ABI_VERSION 11
+#define MM_ABI_VERSION 12
 /* libmm.so.1 recognises modules of this many earlier and this many later versions, to report them. */
 #define MM_ABI_OTHERS 8
 
@@ -238,9 +238,9 @@
 #define MM_BUMP_LOOKS 8
 
 /* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk and of the slots of a queue chunk: the paper's. Log2 of the most queue chunks of a queue; stacks
- * of free ones; numbers of queue chunks that are looked at together when all may have passed; log2 of the most segments: 256 GiB. Looks of a caller that waits for another warp's entry or chunk; if nobody is cutting a chunk; for a queue
- * chunk. Positions that a caller draws for one entry, and rounds for its pages. Draws in vain before the list of segments grows; segments that it grows by at
- * least. */
+ * of free ones; numbers of queue chunks that are looked at together when all may have passed; log2 of the most segments: 256 GiB. Looks of a caller that waits
+ * for another warp's entry or chunk; if nobody is cutting a chunk; for a queue chunk. Positions that a caller draws for one entry, and rounds for its pages.
+ * Draws in vain before the list of segments grows; segments that it grows by at least. */
 #define MM_OURO_CHUNK_SHIFT 13
 #define MM_OURO_STORE_SHIFT 11
 #define MM_OURO_RING_SHIFT 12
