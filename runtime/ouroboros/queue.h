@@ -5,9 +5,10 @@
  *   the caller that was to take at position p has gone.
  * Put. Draw a position; a compare-and-swap of its slot from 0; count the entry (semaphore.h). Take, with a right: draw a position, wait for its entry, and
  *   exchange it for 0. A caller that takes at position p and has waited MM_OURO_LOOKS looks, since the one that puts is suspended or in its own warp, marks the
- *   slot with p, and gives its right back. The one that puts at p finds that, clears the slot, and draws another position. If it never comes, since the array
- *   grew meanwhile (array.h), the slot is used for a later position: its putter puts over the mark, and its taker clears it and goes on waiting. (With marks
- *   that did not name a position, such a slot stayed unusable, and each lap of the array one caller more waited in vain.)
+ *   slot with p, and gives its right back. The one that puts at p finds that, clears the slot, and draws another position. If it has been there before, or
+ *   never comes, since the array grew meanwhile (array.h), the slot is used for a later position: its putter puts over the mark, and its taker clears it and
+ *   goes on waiting. If both come at once, the putter may see neither, and the taker waits in vain; so there is a mark for one lap more. (With marks that did
+ *   not name a position, such a slot stayed unusable, and each lap of the array one caller more waited in vain.)
  * Lanes. Lanes of a warp that put into the same queue draw their positions by one addition, and count what they have put by another one; those that take pass
  *   by one, when they have their entries and before they put any back. Each lane is alone with its slot: one that finds it taken draws
  *   again, with the others that did. They meet before each addition, and every wait between has a bound, so a lane waits for others as long as they look.
@@ -53,7 +54,8 @@
 MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX *MM_OURO_SEGMENT_CHUNKS *MM_OURO_MASKS < MM_SLOT_MARK, "no entry has the bit of marks");
 MM_FN uint32_t mm_slot_mark(uint64_t p) { return MM_SLOT_MARK | (uint32_t)p; }
 MM_FN int mm_slot_has_entry(uint32_t slot) { return slot != 0 && !(slot & MM_SLOT_MARK); }
-/* Puts an entry into the slot of position p, if that is empty or has the mark of another position. Clears the mark of p. Returns whether the entry is there. */
+/* Puts an entry into the slot of position p, if that is empty or has the mark of another position, and nobody changes it meanwhile. Clears the mark of p. Returns
+ * whether the entry is there. */
 MM_FN int mm_slot_put(uint32_t *slot, uint64_t p, uint32_t entry) {
     if (mm_cas_acq_rel_u32(slot, 0, entry + 1)) return 1;
     const uint32_t found = mm_load_relaxed_u32(slot), next = found != mm_slot_mark(p) ? entry + 1 : 0;

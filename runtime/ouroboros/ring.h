@@ -98,8 +98,8 @@ MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t g
     if (MM_LIKELY(mm_warp_ballot(group, mm_load_relaxed_u64(&of->newest) <= next) == 0)) return 0;
     return mm_warp_ballot(group, next >= mm_load_relaxed_u64(&of->oldest) + MM_STORE_NUMBERS / 2) != 0 || !mm_ring_await(ref, q, group, next, 1, most);
 }
-/* `group` has drawn n positions from p on, to put. Those who draw the first position of a queue chunk install the next one, so that nobody waits for it. (With
- * the first 64 positions, half of all puts came there while one thread installed.) */
+/* `group` has drawn n positions from p on, to put. Those who draw the first position of a queue chunk install the next one, if nobody else installs. (When all
+ * who drew one of the first 64 did so, half of all puts came there while one thread installed.) */
 MM_FN int mm_queue_is_ahead(uint64_t p, uint32_t n) { return (p + n - 1) >> MM_OURO_STORE_SHIFT != (p - 1) >> MM_OURO_STORE_SHIFT; }
 MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group) { mm_ring_extend(ref, q, group); }
 /* Whether the word of a number is that of the next lap: all have passed. */

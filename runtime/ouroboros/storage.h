@@ -33,8 +33,8 @@ MM_STATIC_ASSERT(MM_CLASS_COUNT *MM_EXTENT * 8 >= 3 * MM_OURO_QUEUES * sizeof(st
 
 #define MM_STORE_NUMBERS (1u << MM_OURO_RING_SHIFT)
 MM_STATIC_ASSERT((1u << MM_OURO_LIST_SHIFT) + MM_OURO_QUEUES * 2 * MM_STORE_NUMBERS <= MM_CLASS_COUNT * MM_MADE, "list and words are in made");
-/* Words for queue chunk `number` of queue q: passed; and that of ring.h or links.h. They are apart: all callers add to the one, and read the other
- * (docs/explanation/lessons.md). */
+/* Words for queue chunk `number` of queue q: passed; and that of ring.h or links.h. They are apart: callers of -va add to the one, and read the
+ * other (docs/explanation/lessons.md). */
 MM_FN uint64_t *mm_store_passed(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
     return (uint64_t *)ref->made + (1u << MM_OURO_LIST_SHIFT) + q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS;
 }

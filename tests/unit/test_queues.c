@@ -246,6 +246,18 @@ START_TEST(the_next_queue_chunk) {
         unit_eq(put(i), 1);
         unit_eq(of->newest, i / MM_STORE_SLOTS + 2);
     }
+    static const struct {
+        uint64_t p;
+        uint32_t n;
+        int is_ahead;
+    } drawn[] = {{0, 1, 1},
+                 {1, 32, 0},
+                 {MM_STORE_SLOTS - 1, 1, 0},
+                 {MM_STORE_SLOTS - 2, 4, 1},
+                 {MM_STORE_SLOTS, 1, 1},
+                 {MM_STORE_SLOTS + 1, 32, 0},
+                 {MM_STORE_SLOTS - 32, 32, 0}};
+    for (uint32_t i = 0; i < sizeof drawn / sizeof *drawn; i++) unit_eq(mm_queue_is_ahead(drawn[i].p, drawn[i].n), drawn[i].is_ahead);
 }
 END_TEST
 
