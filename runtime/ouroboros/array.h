@@ -68,8 +68,9 @@ MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32
     if (dropped != 0 && mm_cas_acq_rel_u64(&of->dropped, dropped, 0)) mm_semaphore_put(ref, q, (uint32_t)dropped);
 }
 MM_FN uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) { return (void)p, (void)drawn, 0; }
-MM_FN int mm_queue_is_ahead(uint64_t p, uint32_t n) { return (void)p, (void)n, 0; }
-MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group) { (void)ref, (void)q, (void)group; }
+MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t p, uint32_t n) {
+    (void)ref, (void)q, (void)group, (void)p, (void)n;
+}
 MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint32_t most) { return (void)ref, (void)q, (void)group, (void)most, 0; }
 
 /* Queue q has to have room for n chunks more, before they are enqueued. */

@@ -143,8 +143,9 @@ MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_
         mm_store_give(ref, (uint32_t)word);
     }
 }
-MM_FN int mm_queue_is_ahead(uint64_t p, uint32_t n) { return (void)p, (void)n, 0; }
-MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group) { (void)ref, (void)q, (void)group; }
+MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t p, uint32_t n) {
+    (void)ref, (void)q, (void)group, (void)p, (void)n;
+}
 MM_FN uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) { return (void)p, (void)drawn, 0; }
 MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32_t *slot) { (void)ref, (void)q, (void)slot; }
 

@@ -94,7 +94,7 @@ MM_FN uint32_t mm_queue_put_lanes(const struct mm_heap_ref *ref, uint32_t here, 
         lanes = mm_warp_ballot(group, rest != 0);
         many = mm_popcount(group >> leader == 1 ? rest : lanes);
         if (lane == leader && many != drawn) mm_semaphore_put(ref, q, drawn - many);
-        if (mm_queue_is_ahead(first, drawn)) mm_queue_go_ahead(ref, q, group);
+        mm_queue_go_ahead(ref, q, group, first, drawn);
         looks = (looks + 1) / 2;
     }
     if (rest != 0) mm_add_relaxed_u64(&of->refused, mm_popcount(rest));

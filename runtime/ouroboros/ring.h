@@ -100,8 +100,10 @@ MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t g
 }
 /* `group` has drawn n positions from p on, to put. Those who draw the first position of a queue chunk install the next one, if nobody else installs. (When all
  * who drew one of the first 64 did so, half of all puts came there while one thread installed.) */
-MM_FN int mm_queue_is_ahead(uint64_t p, uint32_t n) { return (p + n - 1) >> MM_OURO_STORE_SHIFT != (p - 1) >> MM_OURO_STORE_SHIFT; }
-MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group) { mm_ring_extend(ref, q, group); }
+MM_FN int mm_ring_begins(uint64_t p, uint32_t n) { return (p + n - 1) >> MM_OURO_STORE_SHIFT != (p - 1) >> MM_OURO_STORE_SHIFT; }
+MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t p, uint32_t n) {
+    if (mm_ring_begins(p, n)) mm_ring_extend(ref, q, group);
+}
 /* Whether the word of a number is that of the next lap: all have passed. */
 MM_FN int mm_ring_has_passed(uint64_t word, uint64_t number) { return (word ^ mm_ring_empty(number + MM_STORE_NUMBERS)) >> 32 == 0; }
 /* The last one that passes gives the queue chunk back, makes the word that of the next lap, and oldest goes on. */

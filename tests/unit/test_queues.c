@@ -249,7 +249,7 @@ START_TEST(the_next_queue_chunk) {
     static const struct {
         uint64_t p;
         uint32_t n;
-        int is_ahead;
+        int begins;
     } drawn[] = {{0, 1, 1},
                  {1, 32, 0},
                  {MM_STORE_SLOTS - 1, 1, 0},
@@ -257,7 +257,7 @@ START_TEST(the_next_queue_chunk) {
                  {MM_STORE_SLOTS, 1, 1},
                  {MM_STORE_SLOTS + 1, 32, 0},
                  {MM_STORE_SLOTS - 32, 32, 0}};
-    for (uint32_t i = 0; i < sizeof drawn / sizeof *drawn; i++) unit_eq(mm_queue_is_ahead(drawn[i].p, drawn[i].n), drawn[i].is_ahead);
+    for (uint32_t i = 0; i < sizeof drawn / sizeof *drawn; i++) unit_eq(mm_ring_begins(drawn[i].p, drawn[i].n), drawn[i].begins);
 }
 END_TEST
 
