@@ -253,6 +253,10 @@
 #define MM_OURO_TRIES 8
 #define MM_OURO_PATIENCE 2
 #define MM_OURO_LEAST 4
+/* Of page allocators with an array or a ring (first.h): cells of a multiprocessor, cells in all, and classes that have them, the smallest ones. */
+#define MM_OURO_SM_CELLS 8u
+#define MM_OURO_CELLS 1024u
+#define MM_OURO_CELL_CLASSES 8u
 
 /* Misuses of free that are reported one by one, with thread and address (report.h). The others are counted. */
 #define MM_REPORTS 32

@@ -5,7 +5,7 @@
 #ifndef MM_OURO_ALLOCATOR_H
 #define MM_OURO_ALLOCATOR_H
 
-#include "runtime/ouroboros/malloc.h"
+#include "runtime/ouroboros/first.h"
 #include "runtime/listed/free.h"
 #include "runtime/listed/malloc.h"
 #include "runtime/listed/retire.h"
@@ -14,11 +14,32 @@
 #define MM_SMALL_ALIGN_MAX MM_OURO_CHUNK_BYTES /* a page begins at a multiple of its size */
 
 /* A heap with free pages needs nothing else. */
+#if !MM_OURO_SOON
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     const uint64_t got = mm_pages_draw(ref, mm_listed_units(bytes) - 1);
     return got != 0 ? got : MM_TOKEN | bytes;
 }
 MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) { return mm_listed_malloc(ref, token); }
+#else
+MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_pages_draw_soon(ref, (uint32_t)bytes); }
+/* Inlined, as that of gallatin. */
+MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
+    const uint32_t here = mm_warp_group(token >> 63);
+    if (mm_page_kind(token) == MM_PAGE_GOT && !(token & MM_PAGE_LAST)) token = mm_pages_put_soon(ref, token);
+    mm_warp_sync(here);
+    if (token & MM_TOKEN && mm_page_kind(token) != MM_PAGE_NONE) token = mm_pages_settle(ref, token);
+    mm_warp_sync(here);
+    if (token & MM_TOKEN) {
+        const uint64_t got = mm_pages_draw(ref, mm_listed_units(mm_page_bytes(token)) - 1);
+        if (got != 0) token = got;
+    }
+    mm_warp_sync(here);
+    void *p = (void *)token;
+    if (token & MM_TOKEN) p = mm_listed_malloc(ref, token);
+    mm_warp_sync(here);
+    return p;
+}
+#endif
 MM_FN uint32_t mm_small_aligned(uint64_t bytes, uint64_t align) { return (uint32_t)(bytes > align ? bytes : align); }
 
 /* What is left of a free (core/handles.h): MM_DEFERRED_SLICE or MM_DEFERRED_TWICE, and where in the heap the page begins, in bytes. */

@@ -59,6 +59,9 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     }
     return mm_array_slot(ref, q, at);
 }
+MM_FN uint32_t *mm_queue_slot_soon(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t shape) { return mm_queue_slot(ref, q, p, shape, 0); }
+MM_FN int mm_queue_pass_soon(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) { return (void)ref, (void)q, (void)p, (void)n, 0; }
+MM_FN void mm_queue_passed(const struct mm_heap_ref *ref, uint32_t q, uint32_t in) { (void)ref, (void)q, (void)in; }
 MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) { (void)ref, (void)q, (void)p, (void)n; }
 /* A caller has taken at the first slot of a lap: entries that were behind front are ahead of it now, and those rights that were dropped come back. */
 MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32_t *slot) {
@@ -68,6 +71,7 @@ MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32
     if (dropped != 0 && mm_cas_acq_rel_u64(&of->dropped, dropped, 0)) mm_semaphore_put(ref, q, (uint32_t)dropped);
 }
 MM_FN uint32_t mm_queue_skip(uint64_t p, uint64_t *drawn) { return (void)p, (void)drawn, 0; }
+MM_FN int mm_queue_is_full_soon(const struct mm_heap_ref *ref, uint32_t q) { return (void)ref, (void)q, 0; }
 MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t p, uint32_t n) {
     (void)ref, (void)q, (void)group, (void)p, (void)n;
 }

@@ -83,15 +83,27 @@ MM_FN uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64
     return !mm_ring_await(ref, q, 1u << mm_warp_lane(), number, 0, most) && mm_cas_acq_rel_u64(at, empty, none) ? none : mm_load_acquire_u64(at);
 }
 MM_FN uint64_t mm_queue_view(const struct mm_heap_ref *ref, uint32_t q) { return (void)ref, (void)q, 0; }
+MM_FN uint32_t *mm_ring_slot(const struct mm_heap_ref *ref, uint64_t word, uint64_t p) {
+    return mm_ring_is_there(word) ? &mm_store_at(ref, (uint32_t)word)->slot[(uint32_t)p % MM_STORE_SLOTS] : NULL;
+}
 MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view, uint32_t most) {
     (void)view;
     const uint64_t number = p >> MM_OURO_STORE_SHIFT;
-    const uint32_t in = (uint32_t)p % MM_STORE_SLOTS;
     uint64_t word = mm_load_acquire_u64(mm_ring_at(ref, q, number));
     if ((uint32_t)word == 0) word = mm_ring_install(ref, q, number, most);
-    return mm_ring_is_there(word) ? &mm_store_at(ref, (uint32_t)word)->slot[in] : NULL;
+    return mm_ring_slot(ref, word, p);
 }
-/* Whether the next position of queue q has no slot. All lanes of `group` call, and get the same. If its queue chunk is not installed, they install it, or wait. */
+/* The same, or NULL if the queue chunk is not there yet. */
+MM_FN uint32_t *mm_queue_slot_soon(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view) {
+    (void)view;
+    return mm_ring_slot(ref, mm_load_acquire_u64(mm_ring_at(ref, q, p >> MM_OURO_STORE_SHIFT)), p);
+}
+/* Whether the next position of queue q has no slot, as far as a caller sees that does not wait. */
+MM_FN int mm_queue_is_full_soon(const struct mm_heap_ref *ref, uint32_t q) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    return mm_load_cached_u64(&of->newest) <= mm_load_cached_u64(&of->back) >> MM_OURO_STORE_SHIFT;
+}
+/* The same. All lanes of `group` call, and get the same. If its queue chunk is not installed, they install it, or wait. */
 MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint64_t next = mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT;
@@ -106,13 +118,11 @@ MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t
 }
 /* Whether the word of a number is that of the next lap: all have passed. */
 MM_FN int mm_ring_has_passed(uint64_t word, uint64_t number) { return (word ^ mm_ring_empty(number + MM_STORE_NUMBERS)) >> 32 == 0; }
-/* The last one that passes gives the queue chunk back, makes the word that of the next lap, and oldest goes on. */
-MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
-    const uint64_t number = p >> MM_OURO_STORE_SHIFT;
-    uint64_t *const oldest = &mm_queue_of(ref, q)->oldest, *const at = mm_ring_at(ref, q, number);
-    if (!mm_store_pass(ref, q, (uint32_t)number, n)) return;
+/* All have passed in the queue chunk of word `in`: gives it back, makes the word that of the next lap, and oldest goes on. */
+MM_FN_RARE void mm_queue_passed(const struct mm_heap_ref *ref, uint32_t q, uint32_t in) {
+    uint64_t *const oldest = &mm_queue_of(ref, q)->oldest, *const at = mm_ring_at(ref, q, in);
     const uint64_t word = mm_load_relaxed_u64(at);
-    mm_cas_acq_rel_u64(at, word, mm_ring_empty(number + MM_STORE_NUMBERS));
+    mm_cas_acq_rel_u64(at, word, ((word >> 32) + 1) << 32);
     if (mm_ring_is_there(word)) mm_store_give(ref, (uint32_t)word);
     MM_ROLLED
     for (;;) {
@@ -124,6 +134,13 @@ MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_
         if (done == 0 && !mm_ring_has_passed(mm_add_acq_rel_u64(mm_ring_at(ref, q, first), 0), first)) return; /* so one of two sees the other */
         if (!mm_cas_relaxed_u64(oldest, first, first + done + (done == 0))) return; /* who was faster goes on, and comes to this number, too */
     }
+}
+/* Passes n times. Returns whether it was the last one: then it has to call mm_queue_passed. */
+MM_FN int mm_queue_pass_soon(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
+    return mm_store_pass(ref, q, (uint32_t)(p >> MM_OURO_STORE_SHIFT), n);
+}
+MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
+    if (mm_queue_pass_soon(ref, q, p, n)) mm_queue_passed(ref, q, (uint32_t)(p >> MM_OURO_STORE_SHIFT) % MM_STORE_NUMBERS);
 }
 /* The caller has position p, in a queue chunk that has no slots: draws those that are left in it, too, from *drawn, which is front or back. Returns how many. A
  * caller that takes has a right to an entry that is behind all of them, so back does not stay behind front. */

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The first draw of Ouroboros' page allocators with an array or a ring (runtime/ouroboros/first.h): cells, tokens, entries that are not there, and callers that
+ * are suspended at any step. Warps of several lanes: test_warps.c. */
+#include "tests/unit/steps.h"
+
+#include "tests/unit/eight.h"
+#include "tests/unit/ouro.h"
+
+/* A heap that has chunks of all classes, and nothing is live. Of classes with cells the caller's has an entry. */
+static void begin(void) {
+    for (uint32_t q = 0; q < MM_OURO_CLASSES; q++) mm_heap_free(ref, take(16ull << q)), mm_heap_free(ref, take(16ull << q));
+}
+static uint64_t count(uint32_t q) { return mm_queue_of(ref, q)->count; }
+static uint32_t *cell(uint32_t q) { return mm_cell_of(ref, q); }
+/* Both halves of malloc. */
+static uint64_t draw(uint64_t bytes) { return mm_pages_draw_soon(ref, bytes); }
+static void *go_on(uint64_t token) { return token & MM_TOKEN ? mm_small_malloc(ref, token) : (void *)token; }
+
+/* What goes into a token comes out of it. */
+START_TEST(tokens) {
+    static const uint64_t offsets[] = {0, 16, 8192 - 16, (1ull << 40) - 16};
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t q = 0; q < MM_OURO_CLASSES; q++) {
+            const uint64_t left = MM_PAGE_LAST | MM_PAGE_AGAIN | (uint64_t)(q * 409) << MM_PAGE_WORD_SHIFT, token = mm_page_got(left, q, offsets[i]);
+            unit_holds((token & MM_TOKEN) != 0 && token < MM_TOKEN_LARGE, "a token of another kind");
+            unit_eq(mm_page_kind(token), MM_PAGE_GOT);
+            unit_eq(mm_page_class(token), q);
+            unit_eq(mm_page_offset(token), offsets[i]);
+            unit_eq(mm_page_word(token), q * 409);
+            unit_eq(token & left, left);
+        }
+    for (uint32_t q = 0; q < MM_OURO_CLASSES; q++)
+        for (uint32_t i = 0; i < mm_chunk_masks(q); i++)
+            for (uint32_t bit = 0; bit < mm_at_most(mm_chunk_pages(q), 64); bit += 1 + bit / 2) {
+                const uint32_t mask = 77 * MM_OURO_MASKS + i;
+                unit_eq(mm_page_mask(mm_page_got(0, q, mm_chunk_address(ref, mask, bit, q) - ref->user_base)), mask);
+            }
+    for (uint64_t bytes = 0; bytes <= 8192; bytes += 4096) {
+        const uint64_t lost = mm_page_left(MM_PAGE_LAST, MM_QUEUE_NONE, bytes), some = mm_page_left(MM_PAGE_AGAIN, 123456789, bytes);
+        unit_eq(mm_page_kind(mm_page_token(bytes)), MM_PAGE_NONE);
+        unit_eq(mm_page_kind(lost), MM_PAGE_LEFT);
+        unit_eq((uint32_t)(lost >> MM_PAGE_BYTES_BITS), MM_QUEUE_NONE);
+        unit_eq((uint32_t)(some >> MM_PAGE_BYTES_BITS), 123456789);
+        unit_eq(mm_page_bytes(lost) + mm_page_bytes(some) + mm_page_bytes(mm_page_token(bytes)), 3 * bytes);
+        for (uint64_t p = 5; p != 0; p = p < 1ull << 60 ? p * 9 : 0)
+            for (uint64_t ahead = 1; ahead < 1ull << 40; ahead *= 17) {
+                const uint64_t token = mm_page_take(p, bytes);
+                unit_eq(mm_page_kind(token), MM_PAGE_TAKE);
+                unit_eq(mm_page_position(token, p + ahead), p);
+                unit_eq(mm_page_bytes(token), bytes);
+            }
+    }
+}
+END_TEST
+
+/* What is left of a mask goes into the cell, and the next caller takes from there: no queue has it. The last page leaves the cell empty. */
+START_TEST(a_cell) {
+    for (uint32_t q = 0; q < MM_OURO_CLASSES; q++) {
+        const uint32_t pages = mm_at_most(mm_chunk_pages(q), 64), has_cell = q < MM_OURO_CELL_CLASSES;
+        uint8_t *const p = take(16ull << q);
+        for (uint32_t i = 0; i < pages; i++) {
+            uint64_t const before = count(q), front = mm_queue_of(ref, q)->front;
+            const uint32_t held = *cell(q);
+            uint8_t *const next = take(16ull << q);
+            unit_holds(next != NULL && next != p, "NULL, or a page twice");
+            if (!has_cell || held == 0) continue;
+            unit_eq(count(q), before);
+            unit_eq(mm_queue_of(ref, q)->front, front);
+            unit_holds(*cell(q) == held || *mm_chunk_mask(ref, held - 1) == 0, "what is left of a mask is not in the cell");
+        }
+        if (has_cell && pages > 1) unit_holds(mm_queue_of(ref, q)->back < pages, "%u pages: %u entries were put", pages, (uint32_t)mm_queue_of(ref, q)->back);
+    }
+    unit_sound(&heap, UNIT_ANY);
+}
+END_TEST
+
+/* Takes all entries of class q out of the caller's cell and the queue. Returns how many. */
+static uint32_t drain(uint32_t q, uint32_t *entries, uint32_t most) {
+    uint32_t n = 0;
+    const uint32_t held = mm_exchange_acquire_u32(cell(q), 0);
+    if (held != 0) entries[n++] = held - 1;
+    while (mm_semaphore_take(ref, q, 1) != 0) {
+        const uint32_t entry = take_at(q, mm_add_acq_rel_u64(&mm_queue_of(ref, q)->front, 1));
+        unit_lt(n, most);
+        if (entry != MM_QUEUE_NONE) entries[n++] = entry;
+    }
+    return n;
+}
+/* Two chunks of 512 B are cut, and free: two entries. */
+static void two_masks(void) {
+    uint8_t *pages[17];
+    for (uint32_t i = 0; i < 17; i++) pages[i] = take(512);
+    for (uint32_t i = 0; i < 17; i++) mm_heap_free(ref, pages[i]);
+}
+/* The cell is filled at any step, while a caller has its entry: what is left goes into the queue then. _i: a sweep takes the page that the caller wants, too, and
+ * the caller gets another one. */
+static void *one_page;
+static uint64_t one_token;
+static void take_one(void *arg) { (void)arg, one_page = go_on(one_token = draw(512)); }
+START_TEST(a_cell_that_is_full) {
+    uint32_t entries[4], queued = 0, without = 0;
+    int done = 0;
+    unit_actor_home[0] = mm_warp_slot();
+    two_masks();
+    for (long steps = 0; !done; steps++) {
+        unit_eq(drain(5, entries, 4), 2);
+        const uint32_t sum = entries[0] + entries[1];
+        *cell(5) = entries[0] + 1;
+        unit_actor_make(0, take_one, NULL);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        const int is_filled = !done && *cell(5) == 0;
+        if (is_filled) *cell(5) = entries[1] + 1;
+        uint64_t rest, swept = is_filled && _i ? mm_mask_take(ref, entries[0], 1, &rest) : 0;
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        queued += count(5) != 0, without += mm_page_kind(one_token) == MM_PAGE_LEFT && (one_token & MM_TOKEN) != 0;
+        if (swept != 0) mm_heap_free(ref, (void *)mm_chunk_address(ref, entries[0], mm_ctz(swept), 5));
+        if (!is_filled) unit_eq(mm_entry_put(ref, 5, entries[1], 1, MM_OURO_LONG_LOOKS), 1);
+        mm_heap_free(ref, one_page);
+        unit_sound(&heap, 0);
+        unit_eq(drain(5, entries, 4), 2);
+        unit_eq(entries[0] + entries[1], sum);
+        for (uint32_t i = 0; i < 2; i++) unit_eq(mm_entry_put(ref, 5, entries[i], 1, MM_OURO_LONG_LOOKS), 1);
+    }
+    unit_lt(0, queued);
+    if (_i) unit_lt(0, without);
+}
+END_TEST
+
+/* Another caller, in another cell, comes at each step of a first draw or of what follows; and so do two of the same cell. No page is handed out twice, none is
+ * lost, and all entries are somewhere. */
+static uint64_t bytes_now;
+static uint8_t *got[2];
+static void get(void *arg) { *(uint8_t **)arg = take(bytes_now); }
+static void get_two(void *arg) {
+    uint8_t *const first = take(bytes_now);
+    *(uint8_t **)arg = take(bytes_now);
+    mm_heap_free(ref, first);
+}
+static void get_or_two(void *arg) { (arg == &got[0] ? get : get_two)(arg); }
+START_TEST(two_callers) {
+    static const uint64_t sizes[] = {16, 128, 256, 4096, 8192};
+    bytes_now = sizes[_i % 5];
+    unit_actor_home[0] = 0, unit_actor_home[1] = _i / 5;
+    begin();
+    void *args[2] = {&got[0], &got[1]};
+    int ended = 0;
+    for (long a = 0; !(ended & 1); a++)
+        for (long b = 0; b < 80; b += 1 + b / 8) {
+            ended = unit_interleave(get_or_two, args, a, b, 1);
+            unit_holds(got[0] != NULL && got[1] != NULL && got[0] != got[1], "after %ld and %ld steps: %p, %p", a, b, (void *)got[0], (void *)got[1]);
+            unit_sound(&heap, 2 * bytes_now);
+            mm_heap_free(ref, got[0]), mm_heap_free(ref, got[1]);
+            unit_sound(&heap, 0);
+        }
+    unit_eq(refused(), 0);
+}
+END_TEST
+
+/* A putter is suspended at any step, and another one that came later is done. The caller gets its right, and a position whose entry may not be there: it gets a
+ * page nevertheless, and both entries are somewhere at the end. */
+static void put_late(void *arg) { mm_entry_put(ref, 5, *(uint32_t *)arg, 1, MM_OURO_LONG_LOOKS); }
+START_TEST(an_entry_that_is_late) {
+    uint32_t entries[4], late = 0;
+    two_masks();
+    int done = 0;
+    for (long steps = 0; !done; steps++) {
+        unit_eq(drain(5, entries, 4), 2);
+        const uint32_t sum = entries[0] + entries[1];
+        unit_actor_make(0, put_late, &entries[0]);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        unit_eq(mm_entry_put(ref, 5, entries[1], 1, MM_OURO_LONG_LOOKS), 1);
+        const uint64_t token = draw(512);
+        late += (token & MM_TOKEN) != 0 && mm_page_kind(token) == MM_PAGE_TAKE;
+        void *const p = go_on(token);
+        unit_holds(p != NULL, "NULL");
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        mm_heap_free(ref, p);
+        unit_eq(drain(5, entries, 4), 2);
+        unit_eq(entries[0] + entries[1], sum);
+        for (uint32_t i = 0; i < 2; i++) unit_eq(mm_entry_put(ref, 5, entries[i], 1, MM_OURO_LONG_LOOKS), 1);
+        unit_sound(&heap, 0);
+    }
+    unit_lt(0, late);
+#if MM_OURO_QUEUE == MM_OURO_VA /* all have passed in the positions that were drawn */
+    unit_eq(drain(5, entries, 4), 2);
+    const uint64_t front = mm_queue_of(ref, 5)->front;
+    unit_eq(front, mm_queue_of(ref, 5)->back);
+    unit_lt(front, MM_STORE_SLOTS);
+    unit_eq(*mm_store_passed(ref, 5, 0), 2 * front);
+#endif
+}
+END_TEST
+
+/* An entry without free pages is dropped; there is memory nevertheless. */
+START_TEST(an_old_entry) {
+    begin();
+    uint64_t *const mask = mm_chunk_mask(ref, *cell(2) - 1), all = *mask;
+    unit_lt(0, *cell(2));
+    *mask = 0;
+    const uint64_t token = draw(64);
+    unit_eq(token, mm_page_token(64));
+    unit_eq(*cell(2), 0);
+    *mask = all;
+    unit_holds(go_on(token) != NULL, "NULL");
+}
+END_TEST
+
+/* Objects come and go one after the other, far beyond the positions of a queue chunk: the memory of the queue is used again, each time by the caller that passes
+ * last, whether it has a page or not. */
+START_TEST(on_and_on) {
+    const uint64_t bytes = 8192;
+    uint8_t *kept[64];
+    for (uint32_t i = 0; i < 64; i++) kept[i] = take(bytes);
+    for (uint32_t i = 0; i < 40000; i++) {
+        const uint32_t k = i % 64;
+        mm_heap_free(ref, kept[k]);
+        unit_holds((kept[k] = take(bytes)) != NULL, "NULL");
+    }
+    unit_sound(&heap, 64 * bytes);
+    unit_lt(20000, mm_queue_of(ref, 9)->front);
+    unit_eq(refused(), 0);
+#if MM_OURO_QUEUE == MM_OURO_VA
+    unit_le(mm_queue_of(ref, MM_OURO_FREE)->pool_fresh, 8);
+    unit_le(mm_queue_of(ref, 9)->front / MM_STORE_SLOTS, mm_queue_of(ref, 9)->oldest);
+#endif
+}
+END_TEST
+
+/* Entries in cells of other multiprocessors: a caller finds their pages before it gets NULL. */
+START_TEST(cells_of_others) {
+    const uint32_t all = SEGMENTS * MM_SEGMENT_BYTES / 64;
+    static uint8_t *held[SEGMENTS * MM_SEGMENT_BYTES / 64];
+    uint32_t entries[16];
+    for (uint32_t i = 0; i < all; i++) unit_holds((held[i] = take(64)) != NULL, "NULL");
+    unit_holds(take(64) == NULL, "more than there is");
+    for (uint32_t i = 0; i < 10; i++) mm_heap_free(ref, held[i * 1001]);
+    const uint32_t n = drain(2, entries, 16);
+    unit_eq(n, 10);
+    for (uint32_t i = 0; i < n; i++) *mm_cell_at(ref, 100 + i, 2) = entries[i] + 1;
+    unit_sound(&heap, (all - 10) * 64ull);
+    for (uint32_t i = 0; i < 10; i++) unit_holds(take(64) != NULL, "page %u is lost", i);
+    unit_holds(take(64) == NULL, "more than there is");
+    unit_sound(&heap, all * 64ull);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("first");
+    TCase *tests = tcase_create("first");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, two_callers, 0, 10);
+    tcase_add_loop_test(tests, a_cell_that_is_full, 0, 2);
+    const TTest *const all[] = {tokens, a_cell, an_entry_that_is_late, an_old_entry, on_and_on, cells_of_others};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
