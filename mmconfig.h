@@ -244,7 +244,7 @@
 #define MM_OURO_CHUNK_SHIFT 13
 #define MM_OURO_STORE_SHIFT 11
 #define MM_OURO_RING_SHIFT 12
-#define MM_OURO_STACKS 8
+#define MM_OURO_STACKS 15
 #define MM_OURO_PASSED 4
 #define MM_OURO_LIST_SHIFT 18
 #define MM_OURO_LOOKS 64
@@ -253,10 +253,11 @@
 #define MM_OURO_TRIES 8
 #define MM_OURO_PATIENCE 2
 #define MM_OURO_LEAST 4
-/* Of page allocators with an array or a ring (first.h): cells of a multiprocessor, cells in all, and classes that have them, the smallest ones. */
-#define MM_OURO_SM_CELLS 8u
-#define MM_OURO_CELLS 1024u
-#define MM_OURO_CELL_CLASSES 8u
+/* Of page allocators with an array or a ring (cells.h): cells of a class, and classes that have them, the smallest ones; how many a lane looks at before it
+ * cuts a chunk. */
+#define MM_OURO_CELLS 8192u
+#define MM_OURO_CELL_CLASSES 7u
+#define MM_OURO_CELL_LOOKS 8
 
 /* Misuses of free that are reported one by one, with thread and address (report.h). The others are counted. */
 #define MM_REPORTS 32

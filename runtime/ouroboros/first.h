@@ -4,35 +4,14 @@
  *
  * Lanes that want the same class take an entry out of a cell, or else entries of the class's queue: as many as have enough pages if all of them are free. They
  *   do not look whether there are any: a look at the word that all warps add to takes as long as the addition. Each entry serves its share of the lanes.
- * Cells. An entry of which pages are left goes into a cell, if that is empty; else into the queue. Each multiprocessor has MM_OURO_SM_CELLS of them for each
- *   class below MM_OURO_CELL_CLASSES, and shares them with others beyond MM_OURO_CELLS. A warp of 32 lanes takes half of a mask of 64 pages, and another warp of
- *   the multiprocessor takes the other half: through the queue that would cost four additions to words that all warps share. A cell is 0, or an entry plus 1.
- *   Who exchanges it for 0 has the entry, so chunk.h's I3 has one place more for it.
+ * Cells. An entry of which pages are left goes into the warp's cell (cells.h), if that is empty; else into the queue.
  * Tokens. What a lane has left to do (mm_pages_settle), or that it has no page: the next draw is for it.
- * Ordering. As in queues: who puts an entry into a cell releases, who takes it acquires.
  * Progress. No loop, and no wait.
- * Stale. An entry in a cell of a multiprocessor that no longer asks for its class: other callers do not find its pages until a sweep does. These are at most
- *   MM_OURO_CELLS chunks of each class.
  */
 #ifndef MM_OURO_FIRST_H
 #define MM_OURO_FIRST_H
 
 #include "runtime/ouroboros/malloc.h"
-
-/* Of chunk allocators, an entry's header costs more than the queue. A list's slot is not found without a walk. */
-#define MM_OURO_SOON (MM_OURO_ENTRY == MM_OURO_PAGES && MM_OURO_QUEUE != MM_OURO_VL)
-
-/* The cells are in the states of classes that have no queue. */
-#define MM_CELLS_CLASS (1 + MM_OURO_QUEUES + 1)
-MM_STATIC_ASSERT(MM_OURO_CELLS *MM_OURO_CELL_CLASSES * 4 <= (MM_CLASS_COUNT - MM_CELLS_CLASS) * sizeof(struct mm_class_state), "the cells have room");
-MM_FN uint32_t *mm_cell_at(const struct mm_heap_ref *ref, uint32_t cell, uint32_t q) {
-    return (uint32_t *)(ref->classes_at + MM_CELLS_CLASS * sizeof(struct mm_class_state)) + cell % MM_OURO_CELLS * MM_OURO_CELL_CLASSES + q;
-}
-/* That of the calling warp. */
-MM_FN uint32_t *mm_cell_of(const struct mm_heap_ref *ref, uint32_t q) {
-    const uint32_t slot = mm_warp_slot();
-    return mm_cell_at(ref, (slot >> 6) * MM_OURO_SM_CELLS + slot % MM_OURO_SM_CELLS, q);
-}
 
 #if MM_OURO_SOON
 /* Tokens: MM_TOKEN, a kind, and
@@ -114,7 +93,7 @@ MM_FN_RARE uint64_t mm_pages_draw_soon(const struct mm_heap_ref *ref, uint32_t b
     if (entry != MM_QUEUE_NONE) {
         uint64_t rest;
         bits = mm_mask_take(ref, entry, ((wanted - rank - 1) * inverse >> 16) + 1, &rest);
-        if (rest != 0 && !(has_cell && mm_cas_acq_rel_u32(mm_cell_of(ref, q), 0, entry + 1))) left |= MM_PAGE_AGAIN;
+        if (rest != 0 && !(has_cell && mm_cas_relaxed_u32(mm_cell_of(ref, q), 0, entry + 1))) left |= MM_PAGE_AGAIN;
     }
     const uint32_t of_lane = rights > 1 ? mm_bits_select_u32(group, rank - in * rights) : leader, mask = mm_warp_shuffle(here, entry, of_lane);
     bits = mm_warp_shuffle_u64(here, bits, of_lane);

@@ -2,9 +2,9 @@
 /* malloc of pages: the lanes of a warp that want the same class ask together. Termination and NULL: listed/malloc.h.
  *
  * A draw. 1. Rights to entries of the class's queue: as many as have enough pages if all of them are free, for all lanes, by one addition; in later rounds four
- *   times as many, since entries had fewer pages. Each entry serves its share of the lanes. 2. If there is no entry, or MM_OURO_TRIES rounds found too few
- *   pages: wait for pages that another warp is about to enqueue, or cut free chunks, as many as the lanes need. 3. If there are none, the list of segments
- *   grows.
+ *   times as many, since entries had fewer pages. Each entry serves its share of the lanes. 2. If there is no entry: put into the queue what is in some cells
+ *   (cells.h), and what did not find a place in it before (mm_queue_recover). 3. If there is nothing, or MM_OURO_TRIES rounds found too few pages: wait for pages
+ *   that another warp is about to enqueue, or cut free chunks, as many as the lanes need. 4. If there are none, the list of segments grows.
  * The first draw comes before all that listed/malloc.h does: a call in a heap with free pages reads no word of the list.
  * Units of listed/malloc.h. A request of class q has q + 1 units, a free chunk MM_OURO_CLASSES. So a sweep that saw a free page of a larger class proves
  *   nothing to a caller that wants a smaller one, and such a caller begins anew MM_LISTED_UNSURE times before it gets NULL.
@@ -12,7 +12,7 @@
 #ifndef MM_OURO_MALLOC_H
 #define MM_OURO_MALLOC_H
 
-#include "runtime/ouroboros/pages.h"
+#include "runtime/ouroboros/cells.h"
 
 #include "runtime/listed/list.h"
 
@@ -24,12 +24,58 @@ MM_FN uint32_t mm_listed_units(uint64_t bytes) {
 }
 MM_FN uint32_t mm_listed_patience(uint32_t n, int is_full) { return (void)n, (void)is_full, MM_OURO_PATIENCE; }
 
+/* A lap over the list ends. If no put was refused since the last one ended, all that was refused before has been looked at. */
+MM_FN void mm_queue_forget(struct mm_queue *of) {
+    const uint64_t refused = mm_load_relaxed_u64(&of->refused), is_new = refused != mm_load_relaxed_u64(&of->known);
+    mm_store_relaxed_u64(is_new ? &of->known : &of->refused, is_new ? refused : 0);
+}
+/* What one segment of the list has, and queue q, or that of free chunks, may not have, since a put was refused: all lanes of `group` look, and put it there, as
+ * far as there is room. Each call takes the next segment. Returns whether there was room. */
+MM_FN_RARE int mm_queue_recover(const struct mm_heap_ref *ref, uint32_t group, uint32_t q) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    const uint32_t rank = mm_popcount(group & mm_warp_before()), many = mm_popcount(group), count = mm_warp_shuffle(group, mm_list_count(ref), mm_ctz(group));
+    const uint32_t k = mm_warp_shuffle(group, rank == 0 ? (uint32_t)mm_add_relaxed_u64(&of->recovered, 1) : 0, mm_ctz(group)) % count;
+    if (rank == 0 && k == count - 1) { /* the end of a lap */
+        mm_queue_forget(of);
+        if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_queue_forget(mm_queue_of(ref, MM_OURO_FREE));
+    }
+    const uint32_t first = mm_list_segment(ref, k) * MM_OURO_SEGMENT_CHUNKS;
+    MM_ROLLED
+    for (uint32_t seen = 0; seen < MM_OURO_SEGMENT_CHUNKS; seen += many) {
+        const uint32_t chunk = first + seen + rank;
+        uint64_t *const at = mm_chunk_header(ref, chunk);
+        const uint64_t header = seen + rank < MM_OURO_SEGMENT_CHUNKS ? mm_load_relaxed_u64(at) : MM_LISTED_FULL;
+        MM_ROLLED
+        for (uint32_t i = 0; i < (MM_OURO_ENTRY == MM_OURO_PAGES ? mm_chunk_masks(q) : 2); i++) {
+            const uint32_t in = MM_OURO_ENTRY == MM_OURO_PAGES || i == 0 ? q : MM_OURO_FREE;
+            uint32_t entry = MM_QUEUE_NONE;
+            if (MM_OURO_ENTRY == MM_OURO_PAGES) {
+                if (mm_chunk_is_of(header, q) && mm_load_relaxed_u64(mm_chunk_mask(ref, chunk * MM_OURO_MASKS + i)) != 0) entry = chunk * MM_OURO_MASKS + i;
+            } else if (i == 0 ? mm_chunk_is_of(header, q) && mm_chunk_count(header) != 0 : (uint32_t)header == 0) {
+                const uint64_t mark = mm_chunk_queued(in);
+                if (!(header & mark) && !(mm_or_release_u64(at, mark) & mark)) entry = chunk;
+            }
+            if (mm_warp_ballot(group, entry != MM_QUEUE_NONE) == 0) continue;
+            if (mm_warp_ballot(group, !mm_entries_put(ref, group, in, entry, 1, MM_OURO_SHORT_LOOKS)) != 0) return 0;
+        }
+    }
+    return 1;
+}
+/* Puts into queue q what is free and not there. All lanes of `group` call. Returns whether there may be some. */
+MM_FN int mm_queue_refill(const struct mm_heap_ref *ref, uint32_t group, uint32_t q) {
+    uint64_t lost = mm_load_relaxed_u64(&mm_queue_of(ref, q)->refused);
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) lost |= mm_load_relaxed_u64(&mm_queue_of(ref, MM_OURO_FREE)->refused);
+    const int is_more = mm_warp_ballot(group, lost != 0) != 0 && mm_queue_recover(ref, group, q);
+    return (MM_OURO_SOON && q < MM_OURO_CELL_CLASSES && mm_cells_give(ref, group, q)) || is_more;
+}
+
 /* A draw by the present lanes for a page of class q each, which may differ. Returns the caller's address, or 0. */
 MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
     const uint32_t here = mm_warp_group(q >> 8), group = mm_warp_match(here, q);
     const uint32_t lane = mm_warp_lane(), leader = mm_ctz(group), pages = mm_at_most(mm_chunk_pages(q), 64);
     uint32_t left = group, from = q;
     uint64_t address = 0;
+    int is_refilled = 0;
     MM_ROLLED
     for (uint32_t rounds = 0; left != 0 && rounds < 2 * MM_OURO_TRIES; rounds++) {
         const uint32_t wanted = mm_popcount(left), rank = mm_popcount(left & mm_bits_low(lane)), least = (wanted - 1) / pages + 1;
@@ -47,7 +93,7 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
                 if (from != q) mm_queue_reserve(ref, q, rights);
             } else if (from != q) {
                 is_last = 1;
-            } else if (!mm_semaphore_wait(ref, q, wanted)) {
+            } else if (is_refilled && !mm_semaphore_wait(ref, q, wanted)) {
                 from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
             }
         }
@@ -58,7 +104,10 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         rights = found & 255, from = found >> 8 & 255;
         if (from != q) view = mm_queue_view(ref, from);
         if (found >> 16 != 0) break;
-        if (rights == 0) continue;
+        if (rights == 0) {
+            if (!is_refilled) is_refilled = !mm_queue_refill(ref, group, q);
+            continue;
+        }
         const uint32_t inverse = (1u << 16) / rights + 1, which = rank * inverse >> 16; /* rank / rights, of numbers up to 32 */
         struct mm_pages_got got = {0, 0, MM_QUEUE_NONE};
         uint32_t passes = 0, entry = MM_QUEUE_NONE;

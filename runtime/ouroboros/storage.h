@@ -7,12 +7,14 @@
  *   {changes : 32 | the last one that came back, plus 1 : 32}; link: the next one. A queue chunk comes back to the stack of its id. The slots of a queue
  *   chunk that is not in a queue are all 0: they are cleared when its segment comes, by a whole warp, and left so. Position p of a queue is a slot of its
  *   queue chunk number p / MM_STORE_SLOTS. passed: how often callers were done with a position of a queue chunk, for each number modulo MM_STORE_NUMBERS; it
- *   goes on from lap to lap.
+ *   goes on from lap to lap, modulo 2^32.
  * Life. Each position has one caller that puts and one that takes. Each of them comes to the slot once, or has none, and passes then; when all have passed for
  *   all positions, nobody comes back. So the queue chunk can be used again at once: no lag and no epochs are needed.
  * Invariant. Positions that are drawn, and not passed, are less than MM_STORE_NUMBERS numbers apart, so passed counts one number at a time: a put is refused if
  *   the next position is half as many numbers after the oldest one in which not all have passed. Callers that looked at that before others drew are fewer than
  *   the positions of the other half.
+ * Ordering. Passing is relaxed. Who passes has the result of his atomic on the slot, and slots are only accessed by atomics, which GPUs execute where they keep
+ *   the newest value. (Releasing cost a fence for each warp.)
  * Stale. A thread that follows old links reads number and next of a queue chunk that is elsewhere by now. Both have the number in them. number ends before next
  *   changes, and all stores of next release: who reads next, which acquires, and then the old number, has read what followed in the old life.
  */
@@ -32,21 +34,20 @@ MM_STATIC_ASSERT(MM_TABLE_SHARE *MM_SEGMENT_PAGES * 8 >= sizeof(struct mm_store)
 MM_STATIC_ASSERT(MM_CLASS_COUNT *MM_EXTENT * 8 >= 3 * MM_OURO_QUEUES * sizeof(struct mm_store), "three for each queue, of which two may have few entries");
 
 #define MM_STORE_NUMBERS (1u << MM_OURO_RING_SHIFT)
-MM_STATIC_ASSERT((1u << MM_OURO_LIST_SHIFT) + MM_OURO_QUEUES * 2 * MM_STORE_NUMBERS <= MM_CLASS_COUNT * MM_MADE, "list and words are in made");
 /* Words for queue chunk `number` of queue q: passed; and that of ring.h or links.h. They are apart: callers of -va add to the one, and read the
  * other (docs/explanation/lessons.md). */
-MM_FN uint64_t *mm_store_passed(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
+MM_FN uint64_t *mm_store_word(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
     return (uint64_t *)ref->made + (1u << MM_OURO_LIST_SHIFT) + q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS;
 }
-MM_FN uint64_t *mm_store_word(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
-    return mm_store_passed(ref, q, number) + MM_OURO_QUEUES * MM_STORE_NUMBERS;
+MM_FN uint32_t *mm_store_passed(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
+    return (uint32_t *)mm_store_word(ref, MM_OURO_QUEUES, 0) + q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS;
 }
 /* Whether all have passed in queue chunk `number`: twice for each slot, in its lap and those before. */
-MM_FN int mm_store_is_done(uint64_t passed, uint32_t number) { return (uint32_t)passed << 8 == (number / MM_STORE_NUMBERS + 1) * (2 * MM_STORE_SLOTS) << 8; }
+MM_FN int mm_store_is_done(uint32_t passed, uint32_t number) { return passed << 8 == (number / MM_STORE_NUMBERS + 1) * (2 * MM_STORE_SLOTS) << 8; }
 MM_STATIC_ASSERT(MM_OURO_STORE_SHIFT + 1 + 28 - MM_OURO_RING_SHIFT >= 24, "a number of 28 bits (links.h) suffices");
 /* Callers pass n times. Returns whether all have passed now. */
 MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t n) {
-    return mm_store_is_done(mm_add_acq_rel_u64(mm_store_passed(ref, q, number), n) + n, number);
+    return mm_store_is_done(mm_add_relaxed_u32(mm_store_passed(ref, q, number), n) + n, number);
 }
 
 MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) { return (struct mm_store *)ref->table + (id - 1); }

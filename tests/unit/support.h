@@ -56,12 +56,6 @@ UNIT_SOME void unit_create(struct mm_cpu_heap *heap, uint64_t segments) {
     if (segments <= 300) unit_rubbish(heap);
 }
 
-/* Classes whose states are states: of some allocators the others have something else (ouroboros/first.h). */
-#ifdef MM_CELLS_CLASS
-#define UNIT_STATES MM_CELLS_CLASS
-#else
-#define UNIT_STATES MM_CLASS_COUNT
-#endif
 /* The heap's invariants hold; `live` bytes of slices, spans and runs are handed out (UNIT_ANY: not compared). */
 UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
     char why[200];
@@ -70,7 +64,7 @@ UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
     unit_holds(bad == NULL, "heap not sound: %s", bad ? bad : "");
     if (live != UNIT_ANY) unit_eq(found, live);
     unit_eq(mm_heap_of(&heap->ref)->run_searches, 0);
-    for (uint32_t c = 0; c < UNIT_STATES; c++) unit_holds(mm_heap_of(&heap->ref)->classes[c].makers == 0, "class %u: somebody makes blocks for ever", c);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(mm_heap_of(&heap->ref)->classes[c].makers == 0, "class %u: somebody makes blocks for ever", c);
     unit_eq(mm_heap_of(&heap->ref)->grow.need, 0);
 }
 

@@ -193,6 +193,26 @@ START_TEST(an_entry_that_is_late) {
 }
 END_TEST
 
+/* A caller that finds nothing in the queue looks into cells of others, before it cuts a chunk. */
+START_TEST(cells_before_a_chunk_is_cut) {
+    begin();
+    uint32_t entries[4];
+    unit_lt(0, drain(5, entries, 4));
+    const uint64_t fresh = mm_queue_of(ref, MM_OURO_FRESH)->front;
+    for (uint32_t i = 1; i < MM_OURO_CELLS; i += 2) *mm_cell_at(ref, 5, mm_warp_slot() + i) = entries[0] + 1; /* not the caller's */
+    uint8_t *const p = take(512);
+    unit_holds(p == (uint8_t *)mm_chunk_address(ref, entries[0], mm_ctz(~*mm_chunk_mask(ref, entries[0])), 5), "another page");
+    unit_eq(mm_queue_of(ref, MM_OURO_FRESH)->front, fresh);
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < MM_OURO_CELLS; i++) held += *mm_cell_at(ref, 5, i) != 0;
+    unit_eq(held, MM_OURO_CELLS / 2 - 1);
+    for (uint32_t i = 0; i < MM_OURO_CELLS; i++) *mm_cell_at(ref, 5, i) = 0;
+    drain(5, entries, 4);
+    unit_holds(take(512) != NULL, "NULL");
+    unit_lt(fresh, mm_queue_of(ref, MM_OURO_FRESH)->front);
+}
+END_TEST
+
 /* An entry without free pages is dropped; there is memory nevertheless. */
 START_TEST(an_old_entry) {
     begin();
@@ -223,7 +243,7 @@ START_TEST(on_and_on) {
     unit_eq(refused(), 0);
 #if MM_OURO_QUEUE == MM_OURO_VA
     unit_le(mm_queue_of(ref, MM_OURO_FREE)->pool_fresh, 8);
-    unit_le(mm_queue_of(ref, 9)->front / MM_STORE_SLOTS, mm_queue_of(ref, 9)->oldest);
+    unit_le(mm_queue_of(ref, 9)->front / MM_STORE_SLOTS, mm_queue_of(ref, 9)->oldest + 1);
 #endif
 }
 END_TEST
@@ -238,7 +258,7 @@ START_TEST(cells_of_others) {
     for (uint32_t i = 0; i < 10; i++) mm_heap_free(ref, held[i * 1001]);
     const uint32_t n = drain(2, entries, 16);
     unit_eq(n, 10);
-    for (uint32_t i = 0; i < n; i++) *mm_cell_at(ref, 100 + i, 2) = entries[i] + 1;
+    for (uint32_t i = 0; i < n; i++) *mm_cell_at(ref, 2, 100 + i) = entries[i] + 1;
     unit_sound(&heap, (all - 10) * 64ull);
     for (uint32_t i = 0; i < 10; i++) unit_holds(take(64) != NULL, "page %u is lost", i);
     unit_holds(take(64) == NULL, "more than there is");
@@ -253,7 +273,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, two_callers, 0, 10);
     tcase_add_loop_test(tests, a_cell_that_is_full, 0, 2);
-    const TTest *const all[] = {tokens, a_cell, an_entry_that_is_late, an_old_entry, on_and_on, cells_of_others};
+    const TTest *const all[] = {tokens, a_cell, an_entry_that_is_late, an_old_entry, on_and_on, cells_of_others, cells_before_a_chunk_is_cut};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -325,6 +325,15 @@ static void make_full(void) {
     go_on(2); /* where no queue chunk is */
 #endif
 }
+/* Room again. */
+static void make_usable(void) {
+#if MM_OURO_QUEUE == MM_OURO_S
+    for (uint64_t i = 0; i < mm_array_slots(0, mm_queue_of(ref, 0)->shape >> 32); i++) *mm_array_slot(ref, 0, i) = 0;
+#else
+    go_on(1);
+    for (uint32_t i = 0; i < 8; i++) mm_store_give(ref, i + 1 + (uint32_t)mm_queue_of(ref, MM_OURO_FREE)->pool_fresh / 2);
+#endif
+}
 START_TEST(a_full_queue) {
     const uint32_t n = take_all(16);
     unit_eq(n, ALL);
@@ -334,6 +343,40 @@ START_TEST(a_full_queue) {
     unit_lt(0, refused());
     for (uint32_t i = 0; i < 300; i++) unit_holds(take(16) != NULL, "page %u is lost", i);
     unit_holds(take(16) == NULL, "more than there is");
+}
+END_TEST
+
+/* What a queue refused comes back into it as soon as there is room: malloc finds all of it, and not by a sweep for each page. */
+START_TEST(what_was_refused) {
+    const uint32_t per = IS_CHUNKS ? MM_OURO_CHUNK_BYTES / 16 : 64, n = take_all(16) / 64;
+    unit_eq(n, ALL / 64);
+    make_full();
+    for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, all_held[i]);
+    unit_lt(0, refused());
+    make_usable();
+    const uint64_t rounds = mm_list_state(ref)->round / MM_FLIGHT_WORD_ONE;
+    for (uint32_t i = 0; i < n; i++) unit_holds(take(16) != NULL, "page %u is lost", i);
+    unit_lt(n / per / 2, mm_queue_of(ref, 0)->front); /* through the queue */
+    /* and not by a sweep for each; takers of -s-c first come to positions that were drawn in vain */
+    unit_le(mm_list_state(ref)->round / MM_FLIGHT_WORD_ONE, rounds + n / (MM_OURO_QUEUE == MM_OURO_S && IS_CHUNKS ? 16 : 4 * per));
+    unit_holds(take(16) == NULL, "more than there is");
+    unit_eq(refused(), 0);
+}
+END_TEST
+
+/* A lap that begins in the middle of the list has not looked at all that was refused before. */
+START_TEST(laps) {
+    struct mm_queue *const of = mm_queue_of(ref, 0);
+    unit_eq(take_all(16), ALL);
+    of->refused = 3, of->recovered = SEGMENTS / 2;
+    for (uint32_t i = 0; i < SEGMENTS / 2; i++) unit_eq(mm_queue_recover(ref, 1, 0), 1);
+    unit_eq(of->refused, 3);
+    for (uint32_t i = 0; i < SEGMENTS; i++) {
+        unit_eq(of->refused, 3);
+        unit_eq(mm_queue_recover(ref, 1, 0), 1);
+    }
+    unit_eq(of->refused, 0);
+    unit_eq(of->count, 0);
 }
 END_TEST
 
@@ -359,14 +402,6 @@ END_TEST
 #endif
 
 #if IS_CHUNKS
-static void make_usable(void) {
-#if MM_OURO_QUEUE == MM_OURO_S
-    for (uint64_t i = 0; i < mm_array_slots(0, mm_queue_of(ref, 0)->shape >> 32); i++) *mm_array_slot(ref, 0, i) = 0;
-#else
-    go_on(1);
-    for (uint32_t i = 0; i < 4; i++) mm_store_give(ref, i + 1 + (uint32_t)mm_queue_of(ref, MM_OURO_FREE)->pool_fresh / 2);
-#endif
-}
 /* The next free in a chunk that was refused enqueues it. */
 START_TEST(room_again) {
     const uint32_t n = take_all(16), chunk = mm_list_segment(ref, 0) * MM_OURO_SEGMENT_CHUNKS + 5;
@@ -455,7 +490,7 @@ int main(void) {
 #if IS_CHUNKS
     tcase_add_loop_test(tests, a_second_free_in_another_class, 0, 2);
 #endif
-    const TTest *const all[] = {sizes_and_alignment, misuses, churn, a_full_queue, rows_in_another_order,
+    const TTest *const all[] = {sizes_and_alignment, misuses, churn, a_full_queue, what_was_refused, laps, rows_in_another_order,
                                 /* of listed.h: those that need no lengths of units */
                                 a_sweep_while_the_list_changes, what_a_round_says, a_visit_to_a_new_segment, pages_next_to_a_span, a_segment_on_its_way,
                                 a_wait_for_the_list, as_many_as_are_wanted, batches_that_wait, a_segment_that_comes_is_not_retired, what_a_caller_wants};

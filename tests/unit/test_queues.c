@@ -198,6 +198,7 @@ START_TEST(memory_again) {
     unit_eq(tries, in + 1 + _i); /* a try for each queue chunk that is not there */
     unit_eq(of->refused + of->count + of->dropped, 0);
     unit_eq(of->front, of->back);
+    mm_ring_extend(ref, Q, 1), mm_ring_extend(ref, Q, 1); /* each goes on by four */
     unit_eq(of->oldest, of->back / MM_STORE_SLOTS);
 }
 END_TEST
@@ -266,8 +267,21 @@ START_TEST(oldest_has_gone_on) {
     struct mm_queue *of = mm_queue_of(ref, 3);
     of->back = 4ull << MM_OURO_STORE_SHIFT, of->newest = of->oldest = 5;
     unit_eq(mm_queue_is_full(ref, 3, 1, 1), 0);
+    unit_eq(mm_ring_has_no_room(ref, 3, 4), 0);
     of->oldest = 4, of->newest = 4 + MM_STORE_NUMBERS / 2, of->back = of->newest << MM_OURO_STORE_SHIFT;
     unit_eq(mm_queue_is_full(ref, 3, 1, 1), 1);
+    begin_with(1);
+    for (uint64_t number = 4; number < 9; number++) *mm_ring_at(ref, 3, number) = mm_ring_empty(number + MM_STORE_NUMBERS); /* all have passed there */
+    unit_eq(mm_queue_is_full(ref, 3, 1, 1), 0);
+    unit_eq(of->oldest, 8); /* a lane looks at four */
+    unit_eq(of->newest, 4 + MM_STORE_NUMBERS / 2 + 2);
+    mm_ring_extend(ref, 3, 1);
+    unit_eq(of->oldest, 9);
+    /* If there is no room, it goes on as far as it can. */
+    for (uint64_t number = 9; number < 60; number++) *mm_ring_at(ref, 3, number) = mm_ring_empty(number + MM_STORE_NUMBERS);
+    of->back = (of->newest = 40 + MM_STORE_NUMBERS / 2) << MM_OURO_STORE_SHIFT;
+    unit_eq(mm_queue_is_full(ref, 3, 1, 1), 0);
+    unit_lt(40, of->oldest);
 }
 END_TEST
 #endif
