@@ -24,7 +24,7 @@
 
 /* Version of the interface between device code and libmm.so.1; a part of the heap variable's name. Raise it when struct mm_heap_ref, or anything that
  * is reached through it, changes its meaning. */
-#define MM_ABI_VERSION 12
+#define MM_ABI_VERSION 13
 /* libmm.so.1 recognises modules of this many earlier and this many later versions, to report them. */
 #define MM_ABI_OTHERS 8
 
@@ -244,7 +244,7 @@
 #define MM_OURO_CHUNK_SHIFT 13
 #define MM_OURO_STORE_SHIFT 11
 #define MM_OURO_RING_SHIFT 12
-#define MM_OURO_STACKS 15
+#define MM_OURO_STACKS 14
 #define MM_OURO_PASSED 4
 #define MM_OURO_LIST_SHIFT 18
 #define MM_OURO_LOOKS 64
@@ -253,6 +253,8 @@
 #define MM_OURO_TRIES 8
 #define MM_OURO_PATIENCE 2
 #define MM_OURO_LEAST 4
+/* Segments for each caller that looks for what a queue refused. */
+#define MM_OURO_VISITORS 4
 /* Of page allocators with an array or a ring (cells.h): cells of a class, and classes that have them, the smallest ones; how many a lane looks at before it
  * cuts a chunk. */
 #define MM_OURO_CELLS 8192u

@@ -25,9 +25,10 @@ MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) { re
 /* Inlined, as that of gallatin. */
 MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t here = mm_warp_group(token >> 63);
-    if (mm_page_kind(token) == MM_PAGE_GOT && !(token & MM_PAGE_LAST)) token = mm_pages_put_soon(ref, token);
+    const uint32_t is_put = mm_page_kind(token) == MM_PAGE_GOT && !(token & MM_PAGE_LAST);
+    if (!is_put && mm_page_kind(token) != MM_PAGE_NONE) token = mm_pages_settle(ref, token); /* all have passed after this: a put may wait for a queue chunk */
     mm_warp_sync(here);
-    if (token & MM_TOKEN && mm_page_kind(token) != MM_PAGE_NONE) token = mm_pages_settle(ref, token);
+    if (is_put) token = mm_pages_put_soon(ref, token);
     mm_warp_sync(here);
     if (token & MM_TOKEN) {
         const uint64_t got = mm_pages_draw(ref, mm_listed_units(mm_page_bytes(token)) - 1);

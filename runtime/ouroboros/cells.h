@@ -5,8 +5,8 @@
  * paper.
  *
  * Representation. A cell is 0, or an entry plus 1. Who exchanges it for 0 has the entry, so chunk.h's I3 has one place more for it. Cells are at the end of made.
- * Ordering. Putting an entry into a cell is relaxed: the result of an atomic on its mask is there, and masks are only accessed by atomics, which GPUs execute
- *   where they keep the newest value.
+ * Ordering. Putting an entry into a cell is relaxed: whoever puts it has the result of his atomic on its mask, and GPUs execute atomics, and relaxed loads,
+ *   where they keep the newest value. By the formal model the next owner's look at the mask may be old, and then it drops the entry, which sweeps find.
  * Stale. An entry in a cell of a place that no longer asks for its class. So a caller that finds none in the queue first looks into some cells, at random, and
  *   puts what it finds into the queue (mm_cells_give). What is in the few cells that are full then, sweeps find.
  */

@@ -6,7 +6,7 @@
  *   do not look whether there are any: a look at the word that all warps add to takes as long as the addition. Each entry serves its share of the lanes.
  * Cells. An entry of which pages are left goes into the warp's cell (cells.h), if that is empty; else into the queue.
  * Tokens. What a lane has left to do (mm_pages_settle), or that it has no page: the next draw is for it.
- * Progress. No loop, and no wait.
+ * Progress. No wait; no loop, but for positions beyond 32 bits (array.h).
  */
 #ifndef MM_OURO_FIRST_H
 #define MM_OURO_FIRST_H
@@ -116,10 +116,11 @@ MM_FN uint32_t mm_page_mask(uint64_t token) {
     return (uint32_t)(off >> MM_OURO_CHUNK_SHIFT) * MM_OURO_MASKS + ((uint32_t)off % MM_OURO_CHUNK_BYTES >> (MM_ALIGN_SHIFT + mm_page_class(token))) / 64;
 }
 
-/* Puts the entries of lanes with tokens MM_PAGE_GOT and MM_PAGE_AGAIN. Returns the address, or the token, if the position that was drawn had no slot. */
+/* Puts an entry at a position whose slot the caller did not find, or not empty. */
 MM_FN_RARE int mm_queue_put_late(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view, uint32_t entry) {
     return mm_queue_put_at(ref, q, p, view, entry, MM_OURO_LONG_LOOKS);
 }
+/* Puts the entries of lanes with tokens MM_PAGE_GOT and MM_PAGE_AGAIN, which have passed. Returns the addresses. */
 MM_FN_RARE uint64_t mm_pages_put_soon(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t here = mm_warp_group(token >> 63), q = mm_page_class(token), group = mm_warp_match(here, q), many = mm_popcount(group);
     const uint32_t rank = mm_popcount(group & mm_warp_before()), entry = mm_page_mask(token);
@@ -139,7 +140,9 @@ MM_FN_RARE uint64_t mm_pages_put_soon(const struct mm_heap_ref *ref, uint64_t to
     if (rank == 0 && put != 0) mm_semaphore_put(ref, q, put);
     if (first != MM_LISTED_NONE) mm_queue_go_ahead(ref, q, group, first, many);
     mm_warp_sync(here);
-    return is_put ? ref->user_base + mm_page_offset(token) : token;
+    mm_lanes_put(ref, here, q, is_put ? MM_QUEUE_NONE : entry);
+    mm_warp_sync(here);
+    return ref->user_base + mm_page_offset(token);
 }
 
 /* What a lane has left. Returns its address, or the token of a lane that has no page and nothing left. All lanes that call enqueue together. */

@@ -24,49 +24,71 @@ MM_FN uint32_t mm_listed_units(uint64_t bytes) {
 }
 MM_FN uint32_t mm_listed_patience(uint32_t n, int is_full) { return (void)n, (void)is_full, MM_OURO_PATIENCE; }
 
-/* A lap over the list ends. If no put was refused since the last one ended, all that was refused before has been looked at. */
-MM_FN void mm_queue_forget(struct mm_queue *of) {
-    const uint64_t refused = mm_load_relaxed_u64(&of->refused), is_new = refused != mm_load_relaxed_u64(&of->known);
-    mm_store_relaxed_u64(is_new ? &of->known : &of->refused, is_new ? refused : 0);
+/* A caller looks at segment `visit` % count for what queue `of` refused. After a lap of the list in which no put was refused and no segment came or went, all that
+ * was refused has been looked at. lap: {what was refused, and count : 32 | the visit that ends it : 32}. */
+MM_FN void mm_queue_visit(struct mm_queue *of, uint32_t visit, uint32_t count) {
+    const uint64_t refused = mm_load_relaxed_u64(&of->refused), lap = mm_load_relaxed_u64(&of->lap);
+    const uint32_t is = ((uint32_t)refused * 0x9e3779b1u + 2 * count) | 1;
+    if ((uint32_t)(lap >> 32) != is) mm_cas_relaxed_u64(&of->lap, lap, (uint64_t)is << 32 | (visit + count));
+    else if ((int32_t)(visit - (uint32_t)lap) >= 0 && mm_cas_relaxed_u64(&of->refused, refused, 0)) mm_store_relaxed_u64(&of->lap, 0);
 }
-/* What one segment of the list has, and queue q, or that of free chunks, may not have, since a put was refused: all lanes of `group` look, and put it there, as
- * far as there is room. Each call takes the next segment. Returns whether there was room. */
+/* What one segment of the list has, and queue q may not have, since a put was refused: all lanes of `group` look, and put it there, as far as there is room. Each
+ * call takes the next segment. Returns whether it put something. */
 MM_FN_RARE int mm_queue_recover(const struct mm_heap_ref *ref, uint32_t group, uint32_t q) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint32_t rank = mm_popcount(group & mm_warp_before()), many = mm_popcount(group), count = mm_warp_shuffle(group, mm_list_count(ref), mm_ctz(group));
-    const uint32_t k = mm_warp_shuffle(group, rank == 0 ? (uint32_t)mm_add_relaxed_u64(&of->recovered, 1) : 0, mm_ctz(group)) % count;
-    if (rank == 0 && k == count - 1) { /* the end of a lap */
-        mm_queue_forget(of);
-        if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_queue_forget(mm_queue_of(ref, MM_OURO_FREE));
-    }
-    const uint32_t first = mm_list_segment(ref, k) * MM_OURO_SEGMENT_CHUNKS;
+    if (count == 0) return 0;
+    uint32_t visit = rank == 0 ? (uint32_t)mm_add_relaxed_u64(&of->visits, 1) : 0;
+    if (rank == 0) mm_queue_visit(of, visit, count);
+    visit = mm_warp_shuffle(group, visit, mm_ctz(group));
+    const uint32_t first = mm_list_segment(ref, visit % count) * MM_OURO_SEGMENT_CHUNKS;
+    int is_put = 0;
     MM_ROLLED
     for (uint32_t seen = 0; seen < MM_OURO_SEGMENT_CHUNKS; seen += many) {
         const uint32_t chunk = first + seen + rank;
         uint64_t *const at = mm_chunk_header(ref, chunk);
         const uint64_t header = seen + rank < MM_OURO_SEGMENT_CHUNKS ? mm_load_relaxed_u64(at) : MM_LISTED_FULL;
         MM_ROLLED
-        for (uint32_t i = 0; i < (MM_OURO_ENTRY == MM_OURO_PAGES ? mm_chunk_masks(q) : 2); i++) {
-            const uint32_t in = MM_OURO_ENTRY == MM_OURO_PAGES || i == 0 ? q : MM_OURO_FREE;
+        for (uint32_t i = 0; i < (MM_OURO_ENTRY == MM_OURO_PAGES ? mm_chunk_masks(q) : 1); i++) {
             uint32_t entry = MM_QUEUE_NONE;
             if (MM_OURO_ENTRY == MM_OURO_PAGES) {
                 if (mm_chunk_is_of(header, q) && mm_load_relaxed_u64(mm_chunk_mask(ref, chunk * MM_OURO_MASKS + i)) != 0) entry = chunk * MM_OURO_MASKS + i;
-            } else if (i == 0 ? mm_chunk_is_of(header, q) && mm_chunk_count(header) != 0 : (uint32_t)header == 0) {
-                const uint64_t mark = mm_chunk_queued(in);
+            } else if (q == MM_OURO_FREE ? (uint32_t)header == 0 : mm_chunk_is_of(header, q) && mm_chunk_count(header) != 0) {
+                const uint64_t mark = mm_chunk_queued(q);
                 if (!(header & mark) && !(mm_or_release_u64(at, mark) & mark)) entry = chunk;
             }
             if (mm_warp_ballot(group, entry != MM_QUEUE_NONE) == 0) continue;
-            if (mm_warp_ballot(group, !mm_entries_put(ref, group, in, entry, 1, MM_OURO_SHORT_LOOKS)) != 0) return 0;
+            if (mm_warp_ballot(group, !mm_entries_put(ref, group, q, entry, 1, MM_OURO_SHORT_LOOKS)) != 0) return is_put;
+            is_put = 1;
         }
     }
-    return 1;
+    return is_put;
 }
-/* Puts into queue q what is free and not there. All lanes of `group` call. Returns whether there may be some. */
+/* Looks into some segments for what queue q refused, unless more callers do so than every MM_OURO_VISITORS-th segment has one: two in one segment would put
+ * masks twice. The others wait as for a chunk that is being cut. All lanes of `group` call. Returns whether it put something. */
+MM_FN_RARE int mm_queue_recover_some(const struct mm_heap_ref *ref, uint32_t group, uint32_t q, uint32_t in) {
+    struct mm_queue *of = mm_queue_of(ref, in);
+    const uint32_t leader = mm_ctz(group), is_leader = mm_warp_lane() == leader;
+    int is_put = 0, is_in = 0;
+    if (is_leader) is_in = mm_add_relaxed_u64(&of->visitors, 1) <= mm_list_count(ref) / MM_OURO_VISITORS;
+    if (mm_warp_shuffle(group, (uint32_t)is_in, leader) != 0) {
+        if (is_leader) mm_semaphore_expect(ref, q);
+        MM_ROLLED
+        for (uint32_t tries = 0; tries < MM_OURO_TRIES && !is_put && mm_warp_ballot(group, mm_load_relaxed_u64(&of->refused) != 0) != 0; tries++)
+            is_put = mm_queue_recover(ref, group, in);
+        if (is_leader) mm_semaphore_expected(ref, q);
+    }
+    if (is_leader) mm_add_relaxed_u64(&of->visitors, 0 - 1ull);
+    mm_warp_sync(group);
+    return is_put;
+}
+/* Puts into queue q what is free and not there, or chunks into that of free chunks. All lanes of `group` call. Returns whether it did. */
 MM_FN int mm_queue_refill(const struct mm_heap_ref *ref, uint32_t group, uint32_t q) {
-    uint64_t lost = mm_load_relaxed_u64(&mm_queue_of(ref, q)->refused);
-    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) lost |= mm_load_relaxed_u64(&mm_queue_of(ref, MM_OURO_FREE)->refused);
-    const int is_more = mm_warp_ballot(group, lost != 0) != 0 && mm_queue_recover(ref, group, q);
-    return (MM_OURO_SOON && q < MM_OURO_CELL_CLASSES && mm_cells_give(ref, group, q)) || is_more;
+    if (MM_OURO_SOON && q < MM_OURO_CELL_CLASSES && mm_cells_give(ref, group, q)) return 1;
+    MM_ROLLED
+    for (uint32_t in = q; in != MM_QUEUE_NONE; in = MM_OURO_ENTRY == MM_OURO_CHUNKS && in != MM_OURO_FREE ? MM_OURO_FREE : MM_QUEUE_NONE)
+        if (mm_warp_ballot(group, mm_load_relaxed_u64(&mm_queue_of(ref, in)->refused) != 0) != 0 && mm_queue_recover_some(ref, group, q, in)) return 1;
+    return 0;
 }
 
 /* A draw by the present lanes for a page of class q each, which may differ. Returns the caller's address, or 0. */

@@ -66,7 +66,7 @@ MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, uint32
     const uint32_t n = mm_popcount(group), lane = mm_warp_lane(), leader = mm_ctz(group);
     if (mm_warp_ballot(group, lane == leader && mm_load_relaxed_u64(&of->lock) == 0 && mm_cas_acquire_u64(&of->lock, 0, 1)) == 0) return;
     mm_warp_sync(group);
-    const uint64_t drawn = (mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2 + mm_ring_ahead(ref, n),
+    const uint64_t drawn = mm_warp_shuffle_u64(group, (mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2 + mm_ring_ahead(ref, n), leader),
                    most = mm_ring_go_on(ref, q, group, drawn) + MM_STORE_NUMBERS / 2, end = drawn < most ? drawn : most;
     uint64_t number = mm_load_relaxed_u64(&of->newest) + mm_popcount(group & mm_bits_low(lane));
     MM_ROLLED
@@ -131,7 +131,7 @@ MM_FN int mm_ring_has_no_room(const struct mm_heap_ref *ref, uint32_t q, uint64_
     const uint64_t oldest = mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest);
     return next >= oldest + MM_STORE_NUMBERS / 2 && !mm_ring_has_passed(mm_load_relaxed_u64(mm_ring_at(ref, q, oldest)), oldest);
 }
-/* The same. All lanes of `group` call, and get the same. If its queue chunk is not installed, they install it, or wait. */
+/* Whether the next position of queue q has no slot. All lanes of `group` call, and get the same. If its queue chunk is not installed, they install it, or wait. */
 MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint64_t next = mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT;

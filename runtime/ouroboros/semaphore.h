@@ -27,8 +27,8 @@ struct mm_queue {
     uint64_t oldest, newest;                                                  /* ring.h, links.h; newest: fresh.h, too */
     uint64_t pool_fresh;                                                      /* storage.h, in the queue of free chunks */
     uint64_t refused, dropped;                                                /* queue.h */
-    uint64_t recovered, known;                                                /* malloc.h */
-    uint64_t spare4[6];
+    uint64_t visits, visitors, lap;                                           /* malloc.h */
+    uint64_t spare4[5];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_queue) <= sizeof(struct mm_class_state), "a queue in the state of a class");
 MM_STATIC_ASSERT(1 + MM_OURO_QUEUES + 1 <= MM_CLASS_COUNT, "the list has the first one");

@@ -13,8 +13,8 @@
  * Invariant. Positions that are drawn, and not passed, are less than MM_STORE_NUMBERS numbers apart, so passed counts one number at a time: a put is refused if
  *   the next position is half as many numbers after the oldest one in which not all have passed. Callers that looked at that before others drew are fewer than
  *   the positions of the other half.
- * Ordering. Passing is relaxed. Who passes has the result of his atomic on the slot, and slots are only accessed by atomics, which GPUs execute where they keep
- *   the newest value. (Releasing cost a fence for each warp.)
+ * Ordering. VL: passing acquires and releases, since links.h stores more than slots. VA: passing is relaxed. Who passes has the result of his exchange or
+ *   compare-and-swap of the slot, and GPUs execute atomics where they keep the newest value. (Releasing cost a fence for each warp.)
  * Stale. A thread that follows old links reads number and next of a queue chunk that is elsewhere by now. Both have the number in them. number ends before next
  *   changes, and all stores of next release: who reads next, which acquires, and then the old number, has read what followed in the old life.
  */
@@ -47,7 +47,8 @@ MM_FN int mm_store_is_done(uint32_t passed, uint32_t number) { return passed << 
 MM_STATIC_ASSERT(MM_OURO_STORE_SHIFT + 1 + 28 - MM_OURO_RING_SHIFT >= 24, "a number of 28 bits (links.h) suffices");
 /* Callers pass n times. Returns whether all have passed now. */
 MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t n) {
-    return mm_store_is_done(mm_add_relaxed_u32(mm_store_passed(ref, q, number), n) + n, number);
+    uint32_t *const passed = mm_store_passed(ref, q, number);
+    return mm_store_is_done((MM_OURO_QUEUE == MM_OURO_VL ? mm_add_acq_rel_u32(passed, n) : mm_add_relaxed_u32(passed, n)) + n, number);
 }
 
 MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) { return (struct mm_store *)ref->table + (id - 1); }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The first draw of Ouroboros' page allocators with an array or a ring (runtime/ouroboros/first.h): cells, tokens, entries that are not there, and callers that
- * are suspended at any step. Warps of several lanes: test_warps.c. */
+ * are suspended at any step. Warps of several lanes: test_first_warps.c. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/eight.h"

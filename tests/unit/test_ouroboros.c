@@ -368,14 +368,25 @@ END_TEST
 START_TEST(laps) {
     struct mm_queue *const of = mm_queue_of(ref, 0);
     unit_eq(take_all(16), ALL);
-    of->refused = 3, of->recovered = SEGMENTS / 2;
-    for (uint32_t i = 0; i < SEGMENTS / 2; i++) unit_eq(mm_queue_recover(ref, 1, 0), 1);
-    unit_eq(of->refused, 3);
-    for (uint32_t i = 0; i < SEGMENTS; i++) {
-        unit_eq(of->refused, 3);
-        unit_eq(mm_queue_recover(ref, 1, 0), 1);
+    of->refused = 3, of->visits = SEGMENTS / 2;
+    for (uint32_t i = 0; i < SEGMENTS / 2; i++) unit_eq(mm_queue_recover(ref, 1, 0), 0);
+    of->refused = 5; /* more */
+    for (uint32_t i = 0; i <= SEGMENTS; i++) {
+        unit_eq(of->refused, 5);
+        unit_eq(mm_queue_recover(ref, 1, 0), 0);
     }
     unit_eq(of->refused, 0);
+    of->refused = 5; /* as many as before */
+    for (uint32_t i = 0; i < 3; i++) unit_eq(mm_queue_recover(ref, 1, 0), 0);
+    mm_list_state(ref)->count--; /* a segment goes */
+    for (uint32_t i = 0; i < SEGMENTS; i++) {
+        unit_eq(of->refused, 5);
+        unit_eq(mm_queue_recover(ref, 1, 0), 0);
+    }
+    unit_eq(of->refused, 0);
+    mm_list_state(ref)->count = 0;
+    unit_eq(mm_queue_recover(ref, 1, 0), 0);
+    mm_list_state(ref)->count = SEGMENTS;
     unit_eq(of->count, 0);
 }
 END_TEST
