@@ -32,7 +32,10 @@ MM_FN uint64_t mm_mask_take(const struct mm_heap_ref *ref, uint32_t mask, uint32
  * one. */
 MM_FN_RARE int mm_entries_put(const struct mm_heap_ref *ref, uint32_t here, uint32_t q, uint32_t entry, uint32_t each, uint32_t looks) {
     const int is_put = mm_queue_put_lanes(ref, here, q, entry, each, looks) == 0;
-    if (!is_put && (MM_OURO_ENTRY == MM_OURO_CHUNKS || q == MM_OURO_FREE)) mm_and_release_u64(mm_chunk_header(ref, entry), ~mm_chunk_queued(q));
+    if (!is_put && MM_OURO_IS_MARKED(q)) {
+        mm_and_release_u64(mm_chunk_header(ref, entry), ~mm_chunk_queued(q));
+        mm_add_relaxed_u64(&mm_queue_of(ref, q)->refused, 1); /* not before: who looks for it leaves out what is marked */
+    }
     return is_put;
 }
 /* An entry of each lane of `here`, all of which call, or MM_QUEUE_NONE: most often no lane has one. */

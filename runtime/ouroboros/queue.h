@@ -50,6 +50,8 @@
 #endif
 
 #define MM_QUEUE_NONE ~0u
+/* Whether entries of queue q are chunks, whose headers say that they are queued: who puts one in vain first takes that back, then counts it (mm_entries_put). */
+#define MM_OURO_IS_MARKED(q) (MM_OURO_ENTRY == MM_OURO_CHUNKS || (q) == MM_OURO_FREE)
 
 #define MM_SLOT_MARK (1u << 31)
 MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX *MM_OURO_SEGMENT_CHUNKS *MM_OURO_MASKS < MM_SLOT_MARK, "no entry has the bit of marks");
@@ -98,7 +100,7 @@ MM_FN uint32_t mm_queue_put_lanes(const struct mm_heap_ref *ref, uint32_t here, 
         mm_queue_go_ahead(ref, q, group, first, drawn);
         looks = (looks + 1) / 2;
     }
-    if (rest != 0) mm_add_relaxed_u64(&of->refused, mm_popcount(rest));
+    if (rest != 0 && !MM_OURO_IS_MARKED(q)) mm_add_relaxed_u64(&of->refused, mm_popcount(rest));
     return rest;
 }
 /* Takes the entry at position p, which the caller has drawn with a right. Returns it, or MM_QUEUE_NONE, and gives the right back. *passes: how often the caller
