@@ -248,7 +248,7 @@ START_TEST(on_and_on) {
 }
 END_TEST
 
-/* Entries in cells of other multiprocessors: a caller finds their pages before it gets NULL. */
+/* Entries in cells of other places: a caller finds their pages before it gets NULL. */
 START_TEST(cells_of_others) {
     const uint32_t all = SEGMENTS * MM_SEGMENT_BYTES / 64;
     static uint8_t *held[SEGMENTS * MM_SEGMENT_BYTES / 64];

@@ -4,16 +4,8 @@
 #define UNIT_WARPS 1
 #include "tests/unit/warps.h"
 
+#include "tests/unit/eight.h"
 #include "tests/unit/together.h"
-
-#define SEGMENTS 8u
-static struct mm_cpu_heap heap;
-static const struct mm_heap_ref *ref;
-static void set_up(void) {
-    unit_create(&heap, SEGMENTS);
-    ref = &heap.ref;
-}
-static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 
 static uint64_t bytes_of[UNIT_LANES];
 static void *page_of[UNIT_LANES];
