@@ -16,7 +16,8 @@
  * Ordering. Locking acquires, unlocking and a new begin release. live is set with release and cleared with acquire: the thread that frees sees the header,
  *   however the program handed the pointer over. If it saw an older end, it would merge with a chunk further behind.
  * Stale. A thread without the lock may read the header of a chunk that is no more, which is the user's memory then (mm_ring_end_hint). Such a value is used as
- *   a hint only, and only if it is in the segment.
+ *   a hint only, and only if it is in the segment. The segment may have left the list by then. So the memory of a ring is not unmapped while kernels run
+ *   (docs/reference/allocators.md: it does not go back to the device).
  * Held. A chunk that is locked and not live is somebody's for a moment: of a caller that claims it or finds it too small, of a thread that frees or merges it,
  *   or that wants its segment. A search that meets one proves nothing (mm_listed_find).
  * Progress. Nobody waits for a lock.

@@ -23,6 +23,12 @@
 #else
 #define UNIT_KEEPS 0
 #endif
+/* What is left of memory that the host has taken back. The rings may still read there (regeff/chunks.h, "Stale"). */
+#ifdef MM_RING_UNIT_BYTES
+#define UNIT_TAKEN_BACK PROT_READ
+#else
+#define UNIT_TAKEN_BACK PROT_NONE
+#endif
 
 /* Like Check's own, but without cost while they hold: Check's write to a file each time. */
 #define unit_holds(cond, ...)                   \

@@ -138,7 +138,7 @@ START_TEST(random_lives) {
 END_TEST
 
 /* The heap grows and shrinks meanwhile: one thread plays the host, and the kernels by which it takes chunks back. What it has taken
- * back is made inaccessible. */
+ * back is made inaccessible (UNIT_TAKEN_BACK). */
 #define CHUNK 4u
 #define CHUNKS 16u
 static struct mm_mailbox box;
@@ -152,7 +152,7 @@ static struct {
 static void protect(uint32_t chunk, int is_there) {
     host.is_there[chunk] = is_there;
     mprotect((void *)(host.all->heap.ref.user_base + chunk * CHUNK * MM_SEGMENT_BYTES), CHUNK * MM_SEGMENT_BYTES,
-             is_there ? PROT_READ | PROT_WRITE : PROT_NONE);
+             is_there ? PROT_READ | PROT_WRITE : UNIT_TAKEN_BACK);
 }
 static void answer(uint64_t wanted) {
     const uint32_t need = ((uint32_t)wanted + CHUNK - 1) / CHUNK;
