@@ -255,11 +255,14 @@
 #define MM_OURO_LEAST 4
 /* Segments for each caller that looks for what a queue refused. */
 #define MM_OURO_VISITORS 4
-/* Of page allocators with an array or a ring (cells.h): cells of a class, and classes that have them, the smallest ones; how many a lane looks at before it
- * cuts a chunk. */
-#define MM_OURO_CELLS 8192u
+/* Of page allocators. Cells of a class (cells.h): 137 multiprocessors of 64 warps have one each; classes that have them, the smallest ones; cells that a caller
+ * looks at together before it cuts a chunk, and how often a lane that is alone does so. Queue chunks behind the oldest one of a list in which a first draw looks
+ * for its slot. */
+#define MM_OURO_CELLS 8768u
 #define MM_OURO_CELL_CLASSES 7u
 #define MM_OURO_CELL_LOOKS 8
+#define MM_OURO_CELL_TRIES 4
+#define MM_OURO_STEPS 12
 
 /* Misuses of free that are reported one by one, with thread and address (report.h). The others are counted. */
 #define MM_REPORTS 32

@@ -72,30 +72,22 @@ MM_FN uint64_t mm_and_fenced_u64(uint64_t *p, uint64_t v) { return mm_and_relaxe
 MM_FN int mm_cas_published_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_relaxed_u64(p, expected, desired); }
 #endif
 
-/* The bit of rank `rank` (from 0) among the bits set in x, of which there are more than `rank`. */
-MM_FN uint32_t mm_bits_select(uint64_t x, uint32_t rank) {
-    uint32_t bit = 0;
-    MM_ROLLED
-    for (uint32_t half = 32; half > 0; half >>= 1) {
-        const uint32_t below = mm_popcount(x & mm_bits_low(half));
-        if (rank < below) continue;
-        rank -= below, bit += half, x >>= half;
-    }
-    return bit;
-}
-/* The first n of the bits set in x, or all. */
-MM_FN uint64_t mm_bits_first(uint64_t x, uint32_t n) { return n < mm_popcount(x) ? x & mm_bits_low(mm_bits_select(x, n)) : x; }
-
-/* The same of 32 bits, with half as many registers. */
+/* The bit of rank `rank` (from 0) among the bits set in x, of which there are more than `rank`: a binary search. */
 MM_FN uint32_t mm_bits_select_u32(uint32_t x, uint32_t rank) {
     uint32_t bit = 0;
-    MM_ROLLED
+    MM_UNROLLED(5)
     for (uint32_t half = 16; half > 0; half >>= 1) {
         const uint32_t below = mm_popcount(x & ((1u << half) - 1));
         if (rank >= below) rank -= below, bit += half, x >>= half;
     }
     return bit;
 }
+MM_FN uint32_t mm_bits_select(uint64_t x, uint32_t rank) {
+    const uint32_t below = mm_popcount((uint32_t)x), is_high = rank >= below;
+    return 32 * is_high + mm_bits_select_u32((uint32_t)(is_high ? x >> 32 : x), is_high ? rank - below : rank);
+}
+/* The first n of the bits set in x, or all. */
+MM_FN uint64_t mm_bits_first(uint64_t x, uint32_t n) { return n < mm_popcount(x) ? x & mm_bits_low(mm_bits_select(x, n)) : x; }
 MM_FN uint32_t mm_bits_first_u32(uint32_t x, uint32_t n) { return n < mm_popcount(x) ? x & ((1u << mm_bits_select_u32(x, n)) - 1) : x; }
 /* x turned to the left by `by` bits, modulo 32. */
 MM_FN uint32_t mm_rotate_left(uint32_t x, uint32_t by) { return x << (by & 31) | x >> (-by & 31); }

@@ -1,44 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Cells of page allocators with an array or a ring: for each class below MM_OURO_CELL_CLASSES, one for each place of a warp on the GPU (beyond MM_OURO_CELLS
- * some share one). A warp that takes an entry of the queue and leaves pages in its mask puts the entry into its cell (first.h), and the next warp in that place
- * takes it from there: a warp of 32 lanes takes half of a mask. Through the queue that would cost four additions to words that all warps share. Not in the
- * paper.
+/* Cells of page allocators: for each class below MM_OURO_CELL_CLASSES, one for each place of a warp on the GPU (beyond MM_OURO_CELLS some share one). A warp that
+ * takes an entry of the queue and leaves pages in its mask puts the entry into its cell (first.h), and the next warp in that place takes pages from there: a
+ * warp of 32 lanes takes half of a mask. Through the queue that would cost four additions to words that all warps share. Not in the paper.
  *
- * Representation. A cell is 0, or an entry plus 1. Who exchanges it for 0 has the entry, so chunk.h's I3 has one place more for it. Cells are at the end of made.
+ * Representation. A cell is 0, or an entry plus 1. Cells are at the end of made.
+ * Taking. Several lanes take the entry out of their cell, then pages of its mask, and put it back if pages are left. A lane that is alone leaves it there. So
+ *   does a caller that finds none in the queue, and looks into cells of others (mm_cells_take). So many callers can take pages of one mask at the same time.
+ * No entry is lost. An entry leaves a cell by an atomic of one caller, which has it then. It is dropped only by a caller that has it, and then sees that its
+ *   mask is 0. Who frees the next page there enqueues it. So a mask that is not 0 has an entry (chunk.h, I3).
+ *   A caller that leaves the entry in the cell, and takes the last page, does not have it. A lane that is alone takes it out then, and looks at the mask once
+ *   more; those that look into cells of others leave it, and the next caller in that place drops it. (Dropping it without a second look: two callers that
+ *   both saw the mask 0 could take out the entry and, after a free, the next one.)
  * Ordering. Putting an entry into a cell is relaxed: whoever puts it has the result of his atomic on its mask, and GPUs execute atomics, and relaxed loads,
  *   where they keep the newest value. By the formal model the next owner's look at the mask may be old, and then it drops the entry, which sweeps find.
- * Stale. An entry in a cell of a place that no longer asks for its class. So a caller that finds none in the queue first looks into some cells, at random, and
- *   puts what it finds into the queue (mm_cells_give). What is in the few cells that are full then, sweeps find.
+ * Stale. Pages of an entry in a cell of a place that no longer asks for its class are found by those that look into cells of others, or by sweeps.
  */
 #ifndef MM_OURO_CELLS_H
 #define MM_OURO_CELLS_H
 
 #include "runtime/ouroboros/pages.h"
 
-/* Of chunk allocators, an entry's header costs more than the queue. A list's slot is not found without a walk. */
-#define MM_OURO_SOON (MM_OURO_ENTRY == MM_OURO_PAGES && MM_OURO_QUEUE != MM_OURO_VL)
+/* Of chunk allocators, an entry's header costs more than the queue. */
+#define MM_OURO_SOON (MM_OURO_ENTRY == MM_OURO_PAGES)
 
 #define MM_CELLS_AT (MM_CLASS_COUNT * MM_MADE - MM_OURO_CELL_CLASSES * MM_OURO_CELLS / 2) /* the end of made */
 MM_STATIC_ASSERT(MM_CELLS_AT >= (1u << MM_OURO_LIST_SHIFT) + MM_OURO_QUEUES * 3 * (1u << MM_OURO_RING_SHIFT) / 2,
                  "list, words (storage.h) and cells have room");
-MM_STATIC_ASSERT(MM_OURO_CELLS % MM_OURO_CELL_LOOKS == 0, "a caller looks at whole groups");
 MM_FN uint32_t *mm_cell_at(const struct mm_heap_ref *ref, uint32_t q, uint32_t i) {
     return (uint32_t *)((uint64_t *)ref->made + MM_CELLS_AT) + q * MM_OURO_CELLS + i % MM_OURO_CELLS;
 }
 /* That of the calling warp. */
 MM_FN uint32_t *mm_cell_of(const struct mm_heap_ref *ref, uint32_t q) { return mm_cell_at(ref, q, mm_warp_slot()); }
 
-/* Each lane of `group` looks into MM_OURO_CELL_LOOKS cells of class q, and puts an entry that it finds into the queue. Returns whether one did. */
-MM_FN int mm_cells_give(const struct mm_heap_ref *ref, uint32_t group, uint32_t q) {
-    uint32_t *cell = NULL;
-    const uint32_t first = (mm_warp_shuffle(group, mm_random(), mm_ctz(group)) + mm_warp_lane()) * MM_OURO_CELL_LOOKS;
-    MM_UNROLLED(MM_OURO_CELL_LOOKS)
-    for (uint32_t i = 0; i < MM_OURO_CELL_LOOKS; i++)
-        if (mm_load_relaxed_u32(mm_cell_at(ref, q, first + i)) != 0) cell = mm_cell_at(ref, q, first + i);
-    const uint32_t held = cell != NULL ? mm_exchange_acquire_u32(cell, 0) : 0;
-    if (mm_warp_ballot(group, held != 0) == 0) return 0;
-    mm_entries_put(ref, group, q, held != 0 ? held - 1 : MM_QUEUE_NONE, 1, MM_OURO_LONG_LOOKS);
-    return 1;
+/* The entry in the caller's cell, plus 1; 0: none. is_alone: it stays there. */
+MM_FN uint32_t mm_cell_open(const struct mm_heap_ref *ref, uint32_t q, int is_alone) {
+    return is_alone ? mm_load_relaxed_u32(mm_cell_of(ref, q)) : mm_exchange_acquire_u32(mm_cell_of(ref, q), 0);
+}
+/* The caller has taken pages of the mask of an entry, of which `rest` is left. stays: it has left the entry in its cell. Returns whether the caller has the entry,
+ * and has to put it into the queue. */
+MM_FN int mm_cell_close(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry, uint64_t rest, int has_cell, int stays) {
+    if (!stays) return rest != 0 && !(has_cell && mm_cas_relaxed_u32(mm_cell_of(ref, q), 0, entry + 1));
+    return rest == 0 && mm_cas_acquire_u32(mm_cell_of(ref, q), entry + 1, 0) && mm_load_relaxed_u64(mm_chunk_mask(ref, entry)) != 0;
+}
+
+/* Each lane with `go` looks into some cells of class q, at random, and takes a page of a mask there; a lane that is alone looks into more. Returns its address, or
+ * 0. All lanes of `group` call. */
+MM_FN uint64_t mm_cells_take(const struct mm_heap_ref *ref, uint32_t group, int go, uint32_t q) {
+    const uint32_t tries = q >= MM_OURO_CELL_CLASSES ? 0 : mm_popcount(group) == 1 ? MM_OURO_CELL_TRIES : 1;
+    uint32_t at = (mm_warp_shuffle(group, mm_random(), mm_ctz(group)) + mm_warp_lane()) * MM_OURO_CELL_LOOKS;
+    uint64_t address = 0;
+    MM_ROLLED
+    for (uint32_t i = 0; go && address == 0 && i < tries; i++, at += MM_OURO_CELL_LOOKS) {
+        uint32_t held = 0;
+        MM_UNROLLED(MM_OURO_CELL_LOOKS)
+        for (uint32_t k = 0; k < MM_OURO_CELL_LOOKS; k++) {
+            const uint32_t now = mm_load_relaxed_u32(mm_cell_at(ref, q, at + k));
+            if (now != 0) held = now;
+        }
+        if (held == 0) continue;
+        uint64_t *const mask = mm_chunk_mask(ref, held - 1), seen = mm_load_relaxed_u64(mask);
+        if (seen == 0) continue;
+        const uint32_t page = mm_bits_pick(seen, at / MM_OURO_CELL_LOOKS); /* others take another one */
+        if (mm_and_acquire_u64(mask, ~(1ull << page)) >> page & 1) address = mm_chunk_address(ref, held - 1, page, q);
+    }
+    mm_warp_sync(group);
+    return address;
 }
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The first draw of malloc, for page allocators with an array or a ring: what is frequent, in a function that calls no other. The rest is in mm_pages_settle,
- * and in the draw that follows (malloc.h).
+/* The first draw of malloc, for page allocators: what is frequent, in a function that calls no other. The rest is in mm_pages_settle, and in the draw that follows
+ * (malloc.h).
  *
- * Lanes that want the same class take an entry out of a cell, or else entries of the class's queue: as many as have enough pages if all of them are free. They
- *   do not look whether there are any: a look at the word that all warps add to takes as long as the addition. Each entry serves its share of the lanes.
- * Cells. An entry of which pages are left goes into the warp's cell (cells.h), if that is empty; else into the queue.
+ * Lanes that want the same class take pages of the entry in the warp's cell (cells.h), or else of entries of the class's queue: as many as have enough pages if all
+ *   of them are free. They do not look whether there are any: a look at the word that all warps add to takes as long as the addition. (Those of a list look
+ *   whether its slots can be found without a long walk.) Each entry serves its share of the lanes.
+ * An entry of the queue of which pages are left goes into the warp's cell, if that is empty; else into the queue.
  * Tokens. What a lane has left to do (mm_pages_settle), or that it has no page: the next draw is for it.
- * Progress. No wait; no loop, but for positions beyond 32 bits (array.h).
+ * Progress. No wait; no loop, but for positions beyond 32 bits (array.h), and a few steps along a list (links.h).
  */
 #ifndef MM_OURO_FIRST_H
 #define MM_OURO_FIRST_H
@@ -62,8 +63,8 @@ MM_FN_RARE uint64_t mm_pages_draw_soon(const struct mm_heap_ref *ref, uint32_t b
     struct mm_queue *of = mm_queue_of(ref, q);
     uint32_t held = 0, entry = MM_QUEUE_NONE;
     uint64_t first = MM_LISTED_NONE, bits = 0, left = 0;
-    if (rank == 0 && has_cell) held = mm_exchange_acquire_u32(mm_cell_of(ref, q), 0);
-    if (rank == 0 && held == 0) {
+    if (rank == 0 && has_cell) held = mm_cell_open(ref, q, wanted == 1);
+    if (rank == 0 && held == 0 && mm_queue_is_near(ref, q, rights)) {
         if ((int64_t)mm_add_relaxed_u64(&of->count, 0 - (uint64_t)rights) >= (int64_t)rights) first = mm_add_relaxed_u64(&of->front, rights);
         else mm_semaphore_put(ref, q, rights);
     }
@@ -93,7 +94,7 @@ MM_FN_RARE uint64_t mm_pages_draw_soon(const struct mm_heap_ref *ref, uint32_t b
     if (entry != MM_QUEUE_NONE) {
         uint64_t rest;
         bits = mm_mask_take(ref, entry, ((wanted - rank - 1) * inverse >> 16) + 1, &rest);
-        if (rest != 0 && !(has_cell && mm_cas_relaxed_u32(mm_cell_of(ref, q), 0, entry + 1))) left |= MM_PAGE_AGAIN;
+        if (mm_cell_close(ref, q, entry, rest, (int)has_cell, held != 0 && wanted == 1)) left |= MM_PAGE_AGAIN;
     }
     const uint32_t of_lane = rights > 1 ? mm_bits_select_u32(group, rank - in * rights) : leader, mask = mm_warp_shuffle(here, entry, of_lane);
     bits = mm_warp_shuffle_u64(here, bits, of_lane);

@@ -99,6 +99,27 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
     return 0;
 }
 MM_FN uint64_t mm_queue_view(const struct mm_heap_ref *ref, uint32_t q) { return (void)ref, (void)q, 0; }
+/* Whether a first draw may draw n positions: mm_queue_slot_soon is likely to find one slot; several would rather be found together (malloc.h). */
+MM_FN int mm_queue_is_near(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
+    const uint64_t oldest = mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest), front = mm_load_relaxed_u64(&mm_queue_of(ref, q)->front);
+    return n == 1 && (uint32_t)oldest != 0 && mm_links_ahead(oldest, mm_links_number(q, (uint32_t)(front >> MM_OURO_STORE_SHIFT))) >= -MM_OURO_STEPS;
+}
+/* The slot of position p, if its queue chunk is the newest one that is known, or at most MM_OURO_STEPS behind the oldest one; else NULL. The caller has the
+ * position, so a word with its number names a queue chunk that is in the list (I1, I2), wherever it was read. NULL for the first slot, too: who puts there
+ * appends (mm_queue_slot). Relaxed: slots are only accessed by atomics (storage.h). */
+MM_FN uint32_t *mm_queue_slot_soon(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view) {
+    const uint32_t in = (uint32_t)p % MM_STORE_SLOTS, number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT));
+    const uint64_t oldest = mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest);
+    uint64_t word = mm_load_relaxed_u64(&mm_queue_of(ref, q)->newest);
+    (void)view;
+    if ((uint32_t)(word >> 32) != number) {
+        word = oldest;
+        MM_ROLLED
+        for (uint32_t steps = 0; steps < MM_OURO_STEPS && (uint32_t)word != 0 && mm_links_ahead(word, number) < 0; steps++)
+            word = mm_load_relaxed_u64(&mm_store_at(ref, (uint32_t)word)->next);
+    }
+    return in != 0 && (uint32_t)word != 0 && (uint32_t)(word >> 32) == number ? &mm_store_at(ref, (uint32_t)word)->slot[in] : NULL;
+}
 MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view, uint32_t most) {
     (void)view;
     const uint32_t in = (uint32_t)p % MM_STORE_SLOTS, number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)),
@@ -122,15 +143,21 @@ MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t g
     }
     return mm_warp_ballot(group, is_full) != 0;
 }
-/* Passing; and takes the queue chunks from oldest on in which all have passed out of the list. */
-MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
+/* Whether the next position of queue q has no slot, as far as a caller sees that does not wait. */
+MM_FN int mm_queue_is_full_soon(const struct mm_heap_ref *ref, uint32_t q) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    if (!mm_store_pass(ref, q, mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), n)) return;
+    const uint64_t newest = mm_load_cached_u64(&of->newest);
+    return (uint32_t)newest == 0 || mm_links_ahead(newest, mm_links_number(q, (uint32_t)(mm_load_cached_u64(&of->back) >> MM_OURO_STORE_SHIFT))) < 0;
+}
+/* All have passed in some queue chunk: takes those from oldest on in which all have out of the list. in: see ring.h. */
+MM_FN_RARE void mm_queue_passed(const struct mm_heap_ref *ref, uint32_t q, uint32_t in) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    (void)in;
     MM_ROLLED
     for (;;) {
         const uint64_t word = mm_load_acquire_u64(&of->oldest);
         const uint32_t number = (uint32_t)(word >> 32);
-        if ((uint32_t)word == 0 || !mm_store_pass(ref, q, number, 0)) return; /* by an addition, so that one of two sees the other */
+        if ((uint32_t)word == 0 || !mm_store_pass(ref, q, number, 0, 1)) return; /* by an addition, so that one of two sees the other */
         const uint64_t next = mm_links_next(ref, word);
         if (next == MM_LINKS_NONE) {
             mm_links_extend(ref, q, word);
@@ -142,6 +169,13 @@ MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_
         if (is_left) mm_store_clear(ref, (uint32_t)word, 0, 1);
         mm_store_give(ref, (uint32_t)word);
     }
+}
+/* Passes n times. Returns whether it was the last one: then it has to call mm_queue_passed. soon: of a caller that has done nothing but its exchange of the slot. */
+MM_FN int mm_queue_pass_soon(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
+    return mm_store_pass(ref, q, mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), n, 0);
+}
+MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
+    if (mm_store_pass(ref, q, mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), n, 1)) mm_queue_passed(ref, q, 0);
 }
 MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t p, uint32_t n) {
     (void)ref, (void)q, (void)group, (void)p, (void)n;

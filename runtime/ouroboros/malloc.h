@@ -2,9 +2,9 @@
 /* malloc of pages: the lanes of a warp that want the same class ask together. Termination and NULL: listed/malloc.h.
  *
  * A draw. 1. Rights to entries of the class's queue: as many as have enough pages if all of them are free, for all lanes, by one addition; in later rounds four
- *   times as many, since entries had fewer pages. Each entry serves its share of the lanes. 2. If there is no entry: put into the queue what is in some cells
- *   (cells.h), and what did not find a place in it before (mm_queue_recover). 3. If there is nothing, or MM_OURO_TRIES rounds found too few pages: wait for pages
- *   that another warp is about to enqueue, or cut free chunks, as many as the lanes need. 4. If there are none, the list of segments grows.
+ *   times as many, since entries had fewer pages. Each entry serves its share of the lanes. 2. If there is no entry: take pages of masks in some cells (cells.h),
+ *   or put into the queue what did not find a place in it before (mm_queue_recover). 3. If there is nothing, or MM_OURO_TRIES rounds found too few pages: wait
+ *   for pages that another warp is about to enqueue, or cut free chunks, as many as the lanes need. 4. If there are none, the list of segments grows.
  * The first draw comes before all that listed/malloc.h does: a call in a heap with free pages reads no word of the list.
  * Units of listed/malloc.h. A request of class q has q + 1 units, a free chunk MM_OURO_CLASSES. So a sweep that saw a free page of a larger class proves
  *   nothing to a caller that wants a smaller one, and such a caller begins anew MM_LISTED_UNSURE times before it gets NULL.
@@ -84,7 +84,6 @@ MM_FN_RARE int mm_queue_recover_some(const struct mm_heap_ref *ref, uint32_t gro
 }
 /* Puts into queue q what is free and not there, or chunks into that of free chunks. All lanes of `group` call. Returns whether it did. */
 MM_FN int mm_queue_refill(const struct mm_heap_ref *ref, uint32_t group, uint32_t q) {
-    if (MM_OURO_SOON && q < MM_OURO_CELL_CLASSES && mm_cells_give(ref, group, q)) return 1;
     MM_ROLLED
     for (uint32_t in = q; in != MM_QUEUE_NONE; in = MM_OURO_ENTRY == MM_OURO_CHUNKS && in != MM_OURO_FREE ? MM_OURO_FREE : MM_QUEUE_NONE)
         if (mm_warp_ballot(group, mm_load_relaxed_u64(&mm_queue_of(ref, in)->refused) != 0) != 0 && mm_queue_recover_some(ref, group, q, in)) return 1;
@@ -127,7 +126,11 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         if (from != q) view = mm_queue_view(ref, from);
         if (found >> 16 != 0) break;
         if (rights == 0) {
-            if (!is_refilled) is_refilled = !mm_queue_refill(ref, group, q);
+            const uint64_t page = MM_OURO_SOON ? mm_cells_take(ref, group, (int)(left >> lane & 1), q) : 0;
+            if (page != 0) address = page;
+            const uint32_t rest = mm_warp_ballot(group, address == 0);
+            if (rest == left && !is_refilled) is_refilled = !mm_queue_refill(ref, group, q);
+            left = rest;
             continue;
         }
         const uint32_t inverse = (1u << 16) / rights + 1, which = rank * inverse >> 16; /* rank / rights, of numbers up to 32 */

@@ -105,6 +105,7 @@ MM_FN uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64
     const uint64_t empty = mm_ring_empty(number), none = empty | MM_RING_NONE;
     return !mm_ring_await(ref, q, 1u << mm_warp_lane(), number, 0, most) && mm_cas_acq_rel_u64(at, empty, none) ? none : mm_load_acquire_u64(at);
 }
+MM_FN int mm_queue_is_near(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { return (void)ref, (void)q, (void)n, 1; }
 MM_FN uint64_t mm_queue_view(const struct mm_heap_ref *ref, uint32_t q) { return (void)ref, (void)q, 0; }
 MM_FN uint32_t *mm_ring_slot(const struct mm_heap_ref *ref, uint64_t word, uint64_t p) {
     return mm_ring_is_there(word) ? &mm_store_at(ref, (uint32_t)word)->slot[(uint32_t)p % MM_STORE_SLOTS] : NULL;
@@ -152,7 +153,7 @@ MM_FN_RARE void mm_queue_passed(const struct mm_heap_ref *ref, uint32_t q, uint3
 }
 /* Passes n times. Returns whether it was the last one: then it has to call mm_queue_passed. */
 MM_FN int mm_queue_pass_soon(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
-    return mm_store_pass(ref, q, (uint32_t)(p >> MM_OURO_STORE_SHIFT), n);
+    return mm_store_pass(ref, q, (uint32_t)(p >> MM_OURO_STORE_SHIFT), n, 0);
 }
 MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
     if (mm_queue_pass_soon(ref, q, p, n)) mm_queue_passed(ref, q, (uint32_t)(p >> MM_OURO_STORE_SHIFT) % MM_STORE_NUMBERS);

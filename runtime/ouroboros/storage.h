@@ -45,10 +45,10 @@ MM_FN uint32_t *mm_store_passed(const struct mm_heap_ref *ref, uint32_t q, uint3
 /* Whether all have passed in queue chunk `number`: twice for each slot, in its lap and those before. */
 MM_FN int mm_store_is_done(uint32_t passed, uint32_t number) { return passed << 8 == (number / MM_STORE_NUMBERS + 1) * (2 * MM_STORE_SLOTS) << 8; }
 MM_STATIC_ASSERT(MM_OURO_STORE_SHIFT + 1 + 28 - MM_OURO_RING_SHIFT >= 24, "a number of 28 bits (links.h) suffices");
-/* Callers pass n times. Returns whether all have passed now. */
-MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t n) {
+/* Callers pass n times. Returns whether all have passed now. is_ordered: acquires and releases. */
+MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t n, int is_ordered) {
     uint32_t *const passed = mm_store_passed(ref, q, number);
-    return mm_store_is_done((MM_OURO_QUEUE == MM_OURO_VL ? mm_add_acq_rel_u32(passed, n) : mm_add_relaxed_u32(passed, n)) + n, number);
+    return mm_store_is_done((is_ordered ? mm_add_acq_rel_u32(passed, n) : mm_add_relaxed_u32(passed, n)) + n, number);
 }
 
 MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) { return (struct mm_store *)ref->table + (id - 1); }

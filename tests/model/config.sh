@@ -40,6 +40,8 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_OURO_STACKS\) .*/\1 2/' \
     -e 's/^\(#define MM_OURO_CELLS\) .*/\1 2u/' \
     -e 's/^\(#define MM_OURO_CELL_LOOKS\) .*/\1 2/' \
+    -e 's/^\(#define MM_OURO_CELL_TRIES\) .*/\1 1/' \
+    -e 's/^\(#define MM_OURO_STEPS\) .*/\1 2/' \
     -e 's/^\(#define MM_OURO_LIST_SHIFT\) .*/\1 4/' \
     -e 's/^\(#define MM_OURO_LOOKS\) .*/\1 2/' \
     -e 's/^\(#define MM_OURO_SHORT_LOOKS\) .*/\1 '"${9:-0}/" \

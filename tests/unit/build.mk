@@ -15,7 +15,7 @@ UNIT_BUMP := bump listed_usage
 UNIT_OURO := ouroboros queues listed_usage stress warps
 # Those that have a first draw of their own.
 UNIT_OURO_SOON := first first_warps
-OURO_SOON_FACES := ouro_s_p ouro_va_p
+OURO_SOON_FACES := ouro_s_p ouro_va_p ouro_vl_p
 # Threads of theirs under ThreadSanitizer: make check runs one face, stress-faces all of them, which takes minutes.
 UNIT_TSAN := run-walk_coop_tsan-stress
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h tools/mmbench/child/papers/probes*) tests/runner.h tools/kernels.h

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The first draw of Ouroboros' page allocators with an array or a ring (runtime/ouroboros/first.h): cells, tokens, entries that are not there, and callers that
+/* The first draw of Ouroboros' page allocators (runtime/ouroboros/first.h): cells, tokens, entries that are not there, and callers that
  * are suspended at any step. Warps of several lanes: test_first_warps.c. */
 #include "tests/unit/steps.h"
 
@@ -8,7 +8,7 @@
 
 /* A heap that has chunks of all classes, and nothing is live. Of classes with cells the caller's has an entry. */
 static void begin(void) {
-    for (uint32_t q = 0; q < MM_OURO_CLASSES; q++) mm_heap_free(ref, take(16ull << q)), mm_heap_free(ref, take(16ull << q));
+    for (uint32_t i = 0; i < 3 * MM_OURO_CLASSES; i++) mm_heap_free(ref, take(16ull << i / 3)); /* the first slot of a list is not found at once */
 }
 static uint64_t count(uint32_t q) { return mm_queue_of(ref, q)->count; }
 static uint32_t *cell(uint32_t q) { return mm_cell_of(ref, q); }
@@ -66,7 +66,7 @@ START_TEST(a_cell) {
             if (!has_cell || held == 0) continue;
             unit_eq(count(q), before);
             unit_eq(mm_queue_of(ref, q)->front, front);
-            unit_holds(*cell(q) == held || *mm_chunk_mask(ref, held - 1) == 0, "what is left of a mask is not in the cell");
+            unit_eq(*cell(q), *mm_chunk_mask(ref, held - 1) != 0 ? held : 0);
         }
         if (has_cell && pages > 1) unit_holds(mm_queue_of(ref, q)->back < pages, "%u pages: %u entries were put", pages, (uint32_t)mm_queue_of(ref, q)->back);
     }
@@ -92,7 +92,7 @@ static void two_masks(void) {
     for (uint32_t i = 0; i < 17; i++) pages[i] = take(512);
     for (uint32_t i = 0; i < 17; i++) mm_heap_free(ref, pages[i]);
 }
-/* The cell is filled at any step, while a caller has its entry: what is left goes into the queue then. _i: a sweep takes the page that the caller wants, too, and
+/* The cell is filled at any step, while a caller has an entry of the queue: what is left goes back into the queue then. _i: a sweep takes the page that the caller wants, too, and
  * the caller gets another one. */
 static void *one_page;
 static uint64_t one_token;
@@ -105,7 +105,7 @@ START_TEST(a_cell_that_is_full) {
     for (long steps = 0; !done; steps++) {
         unit_eq(drain(5, entries, 4), 2);
         const uint32_t sum = entries[0] + entries[1];
-        *cell(5) = entries[0] + 1;
+        unit_eq(mm_entry_put(ref, 5, entries[0], 1, MM_OURO_LONG_LOOKS), 1);
         unit_actor_make(0, take_one, NULL);
         unit_go(0, steps);
         done = unit_actor[0].done;
@@ -193,6 +193,100 @@ START_TEST(an_entry_that_is_late) {
 }
 END_TEST
 
+/* One page of a mask is left, and a lane that is alone takes it, while its entry stays in the cell. At any of its steps, a page of the mask is freed. _i: 1 and 2:
+ * before, another caller, in the same cell or in another one, takes the page; 3: after that, others take it, drop the entry, and put the one that comes with the
+ * next free into the cell. The mask keeps an entry. */
+static void others_take_it(uint32_t entry, uint8_t **pages) {
+    uint32_t dropped[256];
+    uint8_t *const one = take(512);
+    if (*mm_chunk_mask(ref, entry) == 0) unit_le(drain(5, dropped, 256), 2);
+    mm_heap_free(ref, one), mm_heap_free(ref, pages[1]);
+    pages[1] = take(512);
+}
+START_TEST(the_last_page) {
+    uint8_t *pages[15];
+    uint32_t entries[256], freed = 0;
+    int done = 0;
+    unit_actor_home[0] = mm_warp_slot();
+    begin();
+    for (long steps = 0; !done; steps++) {
+        uint64_t rest;
+        uint8_t *other = NULL;
+        const uint32_t n = drain(5, entries, 256), entry = entries[0];
+        unit_lt(0, n);
+        for (uint32_t i = 0; i < 15; i++) pages[i] = (uint8_t *)mm_chunk_address(ref, entry, mm_ctz(mm_mask_take(ref, entry, 1, &rest)), 5);
+        *cell(5) = entry + 1;
+        unit_actor_make(0, take_one, NULL);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        if (_i == 1) other = take(512);
+        if (_i == 2) other = (uint8_t *)mm_cells_take(ref, 1, 1, 5);
+        mm_heap_free(ref, pages[0]);
+        if (_i == 3) others_take_it(entry, pages);
+        for (uint32_t i = 1; i < n; i++) unit_eq(mm_entry_put(ref, 5, entries[i], 1, MM_OURO_LONG_LOOKS), 1);
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        unit_holds(one_page != NULL && one_page != other, "after %ld steps: %p, %p", steps, one_page, (void *)other);
+        unit_sound(&heap, UNIT_ANY);
+        freed += *mm_chunk_mask(ref, entry) != 0;
+        mm_heap_free(ref, one_page), mm_heap_free(ref, other);
+        for (uint32_t i = 1; i < 15; i++) mm_heap_free(ref, pages[i]);
+        unit_sound(&heap, 0);
+    }
+    unit_lt(0, freed);
+}
+END_TEST
+
+/* A sweep takes the page that a caller has found in the cell of others, at any of its steps. */
+static void take_of_others(void *arg) { (void)arg, one_page = (void *)mm_cells_take(ref, 1, 1, 5); }
+START_TEST(a_page_that_goes) {
+    uint32_t entries[4], gone = 0;
+    int done = 0;
+    begin();
+    unit_lt(0, drain(5, entries, 4));
+    const uint32_t entry = entries[0];
+    uint64_t *const mask = mm_chunk_mask(ref, entry), all = *mask;
+    for (uint32_t i = 0; i < MM_OURO_CELLS; i++) *mm_cell_at(ref, 5, i) = entry + 1;
+    for (long steps = 0; !done; steps++) {
+        uint64_t rest;
+        *mask = all & (0 - all);
+        unit_actor_make(0, take_of_others, NULL);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        const uint64_t swept = mm_mask_take(ref, entry, 1, &rest);
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        unit_holds((swept == 0) == (one_page != NULL), "after %ld steps: %p, and %d pages for a sweep", steps, one_page, (int)mm_popcount(swept));
+        gone += swept != 0;
+    }
+    unit_lt(1, gone);
+}
+END_TEST
+
+#if MM_OURO_QUEUE == MM_OURO_VL
+/* A slot that is found soon is that of the position; there is none in a queue chunk that is not in the list, and none for the first position of one. */
+START_TEST(slots_of_a_list) {
+    struct mm_queue *const of = mm_queue_of(ref, 9);
+    uint32_t found = 0;
+    mm_heap_free(ref, take(8192));
+    for (uint32_t i = 0; i < 5 * MM_STORE_SLOTS; i++) {
+        const uint64_t p = of->front, view = mm_queue_view(ref, 9);
+        uint32_t *const slot = mm_queue_slot_soon(ref, 9, p, view);
+        unit_holds(slot == NULL || (p % MM_STORE_SLOTS != 0 && slot == mm_queue_slot(ref, 9, p, view, 1)), "position %llu", (unsigned long long)p);
+        found += slot != NULL;
+        for (uint64_t ahead = 2; ahead < 6; ahead++)
+            unit_holds(mm_queue_slot_soon(ref, 9, p + ahead * MM_STORE_SLOTS, view) == NULL, "position %llu, %u ahead", (unsigned long long)p, (uint32_t)ahead);
+        mm_heap_free(ref, take(8192));
+    }
+    unit_lt(9 * MM_STORE_SLOTS / 2, found);
+    for (uint32_t i = 0; i < (MM_OURO_STEPS + 3) * MM_STORE_SLOTS; i++) unit_eq(mm_entry_put(ref, 9, 1, 1, MM_OURO_LONG_LOOKS), 1);
+    for (uint64_t p = of->front | 1; p < of->back; p += MM_STORE_SLOTS) {
+        uint32_t *const slot = mm_queue_slot_soon(ref, 9, p, mm_queue_view(ref, 9));
+        unit_holds(slot == NULL || slot == mm_queue_slot(ref, 9, p, 0, 1), "position %llu of a long list", (unsigned long long)p);
+        unit_holds(slot != NULL || p >= of->front + MM_OURO_STEPS * MM_STORE_SLOTS, "position %llu is not found", (unsigned long long)p);
+    }
+}
+END_TEST
+#endif
+
 /* A caller that finds nothing in the queue looks into cells of others, before it cuts a chunk. */
 START_TEST(cells_before_a_chunk_is_cut) {
     begin();
@@ -205,7 +299,8 @@ START_TEST(cells_before_a_chunk_is_cut) {
     unit_eq(mm_queue_of(ref, MM_OURO_FRESH)->front, fresh);
     uint32_t held = 0;
     for (uint32_t i = 0; i < MM_OURO_CELLS; i++) held += *mm_cell_at(ref, 5, i) != 0;
-    unit_eq(held, MM_OURO_CELLS / 2 - 1);
+    unit_eq(held, MM_OURO_CELLS / 2);
+    unit_eq(count(5), 0);
     for (uint32_t i = 0; i < MM_OURO_CELLS; i++) *mm_cell_at(ref, 5, i) = 0;
     drain(5, entries, 4);
     unit_holds(take(512) != NULL, "NULL");
@@ -273,8 +368,12 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, two_callers, 0, 10);
     tcase_add_loop_test(tests, a_cell_that_is_full, 0, 2);
-    const TTest *const all[] = {tokens, a_cell, an_entry_that_is_late, an_old_entry, on_and_on, cells_of_others, cells_before_a_chunk_is_cut};
+    tcase_add_loop_test(tests, the_last_page, 0, 4);
+    const TTest *const all[] = {tokens, a_cell, an_entry_that_is_late, an_old_entry, on_and_on, cells_of_others, cells_before_a_chunk_is_cut, a_page_that_goes};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+#if MM_OURO_QUEUE == MM_OURO_VL
+    tcase_add_test(tests, slots_of_a_list);
+#endif
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

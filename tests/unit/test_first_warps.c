@@ -49,12 +49,30 @@ START_TEST(groups) {
 }
 END_TEST
 
+/* Four lanes at a time use up a mask of their cell: nothing is put into the queue, and the cell is empty then. */
+START_TEST(a_cell_of_several) {
+    for (uint32_t lane = 0; lane < UNIT_LANES; lane++) bytes_of[lane] = 64;
+    for (uint32_t i = 0; i < 3; i++) together(draw_one, 15, TOGETHER), together(free_one, 15, TOGETHER); /* the entry is in the cell */
+    uint32_t *const cell = mm_cell_of(ref, 2);
+    unit_lt(0, *cell);
+    const uint32_t entry = *cell - 1;
+    const uint64_t back = mm_queue_of(ref, 2)->back;
+    while (*mm_chunk_mask(ref, entry) != 0) {
+        unit_eq(*cell, entry + 1);
+        together(draw_one, 15, TOGETHER);
+    }
+    unit_eq(*cell, 0);
+    unit_eq(mm_queue_of(ref, 2)->back, back);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("first_warps");
     TCase *tests = tcase_create("first_warps");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, groups, 0, 2);
+    tcase_add_test(tests, a_cell_of_several);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

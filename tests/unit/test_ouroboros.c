@@ -466,7 +466,9 @@ START_TEST(few_accesses) {
     const double some = each(bytes, few, 1), full = each(bytes, few, 0);
     if (getenv("UNIT_VERBOSE"))
         printf("%d bytes: malloc %.1f fresh, %.1f warm, %.1f nearly full; free %.1f, %.1f\n", (int)bytes, fresh, warm, full, back, some);
-    unit_holds(fresh <= 26 && warm <= 24 && full <= 24, "malloc: %.1f fresh, %.1f warm, %.1f nearly full", fresh, warm, full);
+    const int is_soon = MM_OURO_SOON && bytes == 16; /* nearly all calls end with the first draw */
+    unit_holds(fresh <= (is_soon ? 6 : 26) && warm <= (is_soon ? 6 : 24) && full <= (is_soon ? 7 : 24), "malloc: %.1f fresh, %.1f warm, %.1f nearly full",
+               fresh, warm, full);
     unit_holds(back <= 10 && some <= 10, "free: %.1f, %.1f", back, some);
 }
 END_TEST

@@ -57,6 +57,7 @@ MM_FN int mm_cas_relaxed_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
 MM_FN int mm_cas_acquire_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_acq_rel_u64(p, expected, desired); }
 MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) { return model_atomic(p, 32, MODEL_CAS, desired, expected) == expected; }
 MM_FN int mm_cas_acq_rel_u32(uint32_t *p, uint32_t expected, uint32_t desired) { return mm_cas_relaxed_u32(p, expected, desired); }
+MM_FN int mm_cas_acquire_u32(uint32_t *p, uint32_t expected, uint32_t desired) { return mm_cas_relaxed_u32(p, expected, desired); }
 MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) { model_atomic(p, 32, MODEL_MAX, v, 0); }
 MM_FN void mm_count_u32(uint32_t *p, uint32_t n) { model_atomic(p, 32, MODEL_fetch_add, n, 0); }
 
