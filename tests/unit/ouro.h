@@ -18,4 +18,16 @@ UNIT_SOME uint32_t take_at(uint32_t q, uint64_t p) {
     return entry;
 }
 
+/* All memory of the heap as pages: the most there can be, and those that a test has. */
+#define ALL (SEGMENTS * MM_OURO_SEGMENT_CHUNKS << (MM_OURO_CLASSES - 1))
+static uint8_t *all_held[ALL + 1];
+UNIT_SOME uint32_t take_all(uint64_t bytes) {
+    uint32_t n = 0;
+    while (n <= ALL && (all_held[n] = take(bytes)) != NULL) n++;
+    return n;
+}
+UNIT_SOME void free_all(uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, all_held[i]);
+}
+
 #endif
