@@ -98,6 +98,26 @@ static void one_full(void) {
     listed(2);
     for (uint32_t i = 0; i < MM_OURO_SEGMENT_CHUNKS; i++) world_malloc(LARGE, 1);
 }
+#if MM_OURO_SOON
+/* A lane that is alone takes the last page of a mask, whose entry stays in its cell. Another one, in the same place, frees a page of it, takes it, drops the entry,
+ * and puts the one that comes with the next free into the cell. */
+#define QUARTER (LARGE / 4)
+static void quarter_kept(void) { world_malloc(QUARTER, 1); }
+static void quarters(void) {
+    world_free(page_of[0]);
+    void *const first = world_malloc(QUARTER, 1);
+    for (uint32_t i = 0; i < 4; i++) world_malloc(QUARTER, 1);
+    world_free(first);
+    world_free(page_of[1]);
+    world_malloc(QUARTER, 1);
+}
+static void last_quarter(void) {
+    listed(2);
+    world_same_home();
+    for (uint32_t i = 0; i < 3; i++) page_of[i] = world_malloc(QUARTER, 1);
+    model_require(*mm_cell_at(&ref, 5, 0) != 0 && mm_queue_of(&ref, 5)->count == 0, "the entry is not in the cell");
+}
+#endif
 /* All chunks but one are live for good, each as a page; the last one is free, or has one live page, of thread 0. */
 static void one_free(void) {
     listed(1);
@@ -204,5 +224,8 @@ static const struct model_scenario scenarios[] = {
     {"ouro-grow-at-once-and-take", one_listed_two_wanted, {add_wanted, add_wanted, large_passed}, check_some, 1, 0},
     {"ouro-grow-host", one_to_map, {small_kept, small_kept, serve}, check_host, 1, 1},
     {"ouro-large", one_segment, {large_kept, large_kept}, check_all, 2, 0},
+#if MM_OURO_SOON
+    {"ouro-last-in-a-cell", last_quarter, {quarter_kept, quarters}, check_all, 2, 0},
+#endif
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }
