@@ -192,6 +192,8 @@
 #define MM_TREE_SHARE 8
 /* Log2 of the largest number of runs that a warp skips after a collision, for as many warps that collide at once. */
 #define MM_RUN_SPREAD_SHIFT 5
+/* Words of 64 segments that a search for a run reads at once, where it needs as many. */
+#define MM_RUN_AT_ONCE 2
 
 /* Growing (grow.h). Interval between two looks of a thread that waits for memory. */
 #define MM_GROW_LOOK_NS 4000 /* MM_GROW_WAIT_MS is a multiple of it */

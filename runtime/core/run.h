@@ -29,13 +29,15 @@ MM_FN uint64_t mm_run_bits(uint32_t leaf, uint32_t first, uint32_t end) {
     return mm_bits_low(to) & ~mm_bits_low(from);
 }
 
-/* Takes segments [first, end) from the free tree, all or none. Acquires. */
+/* Takes segments [first, end) from the free tree, all or none. Acquires. The bits above leaves that are empty then are cleared together, at the end. */
 MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
+    int has_emptied = 0;
     MM_ROLLED
     for (uint32_t upto = end; upto > first;) {
         const uint32_t leaf = (upto - 1) / 64;
         const uint64_t want = mm_run_bits(leaf, first, upto);
-        const uint64_t got = mm_tree_erase_bits(t, upto - 1, want) & want;
+        const uint64_t old = mm_and_acquire_u64(mm_tree_leaf(t, upto - 1), ~want), got = old & want;
+        has_emptied |= (old & ~want) == 0;
         if (got != want) {
             if (got) mm_tree_insert_bits(t, upto - 1, got);
             mm_segments_put(t, upto, end);
@@ -43,6 +45,7 @@ MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
         }
         upto = leaf * 64 > first ? leaf * 64 : first;
     }
+    if (has_emptied) mm_tree_retract_leaves(t, first / 64, (end - 1) / 64);
     return 1;
 }
 
@@ -58,6 +61,17 @@ MM_FN uint32_t mm_run_fit(struct mm_run want, uint32_t low, uint32_t end, uint32
     if (n == 0 || end - low < n) return MM_TREE_NONE;
     const uint32_t first = end - n - ((end - n - want.skew) & (want.align - 1));
     return first >= low && first < end ? first : MM_TREE_NONE;
+}
+
+/* How many leaves below `leaf` have all of their segments, as far as MM_RUN_AT_ONCE at a time show it; at most n. */
+MM_FN uint32_t mm_run_full_leaves(struct mm_tree t, uint32_t leaf, uint32_t n) {
+    uint32_t full = 0;
+    MM_ROLLED
+    for (uint64_t all = ~0ull; full + MM_RUN_AT_ONCE <= n; full += MM_RUN_AT_ONCE) {
+        for (uint32_t i = 0; i < MM_RUN_AT_ONCE; i++) all &= mm_load_relaxed_u64(mm_tree_leaf(t, (leaf - 1 - full - i) * 64));
+        if (all != ~0ull) break;
+    }
+    return full;
 }
 
 /* Takes the requested runs out of the free tree, below segment `from`. Returns their first segment, or MM_TREE_NONE; *runs: their number. salt: spreads
@@ -106,6 +120,11 @@ MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, 
                 continue;
             }
             if (bit > 0) end = 0; /* the clear bit below ends them */
+        }
+        const uint32_t have = end - leaf * 64, all = want.count * want.most;
+        if (end != 0 && leaf != 0 && have < all) { /* they go on below, and are not enough */
+            const uint32_t full = mm_run_full_leaves(t, leaf, mm_at_most((all - have - 1) / 64, leaf - 1));
+            leaf -= full, in = full < in ? in - full : 0;
         }
     }
     return MM_TREE_NONE;

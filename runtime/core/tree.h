@@ -55,6 +55,30 @@ MM_FN_RARE void mm_tree_retract(struct mm_tree t, uint32_t segment) {
     if (mm_load_acquire_u64(mm_tree_leaf(t, segment)) != 0) mm_tree_announce(t, segment);
 }
 
+/* Leaves [from, to] have lost segments: mm_tree_retract for those that are empty, with one clear for each mid. Its acquire orders the second look at the leaves,
+ * so that looks overlap. */
+MM_FN_RARE void mm_tree_retract_leaves(struct mm_tree t, uint32_t from, uint32_t to) {
+    MM_ROLLED
+    for (uint32_t base = from & ~63u; base <= to; base += 64) {
+        const uint64_t there = mm_bits_low(to - base < 64 ? to - base + 1 : 64) & ~mm_bits_low(from > base ? from - base : 0);
+        uint64_t empty = 0;
+        MM_ROLLED
+        for (uint32_t looks = 0; looks < 2; looks++) {
+            const uint64_t seen = looks == 0 ? there : empty;
+            empty = 0;
+            MM_ROLLED
+            for (uint32_t i = 0; i < 64; i += MM_TREE_AT_ONCE) {
+                if ((seen >> i & mm_bits_low(MM_TREE_AT_ONCE)) == 0) continue;
+                for (uint32_t k = 0; k < MM_TREE_AT_ONCE; k++)
+                    empty |= (uint64_t)(seen >> (i + k) & 1 && mm_load_relaxed_u64(mm_tree_leaf(t, (base + i + k) * 64)) == 0) << (i + k);
+            }
+            if (looks == 0 && (mm_and_acquire_u64(mm_tree_mid(t, base * 64), ~empty) & ~empty) == 0) mm_tree_retract_mid(t, base * 64);
+            MM_ROLLED
+            for (uint64_t filled = looks == 0 ? 0 : seen & ~empty; filled != 0; filled &= filled - 1) mm_tree_announce(t, (base + mm_ctz(filled)) * 64);
+        }
+    }
+}
+
 /* Inserts the segments of `bits` in the leaf of `segment`. Returns the leaf's previous value. Releases. */
 MM_FN_RARE uint64_t mm_tree_insert_bits(struct mm_tree t, uint32_t segment, uint64_t bits) {
     const uint64_t old = mm_or_release_u64(mm_tree_leaf(t, segment), bits);

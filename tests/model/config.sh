@@ -14,6 +14,7 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_SAMPLE_ROUNDS\) .*/\1 2/' \
     -e 's/^\(#define MM_SAMPLE_POOR\) .*/\1 2/' \
     -e 's/^\(#define MM_OPEN_POLLS\) .*/\1 2/' \
+    -e 's/^\(#define MM_RUN_AT_ONCE\) .*/\1 1/' \
     -e 's/^\(#define MM_MADE\) .*/\1 '"${6:-2}u/" \
     -e 's/^\(#define MM_MAKE_LOOKS\) .*/\1 1/' \
     -e 's/^\(#define MM_MAKE_PAUSE\) .*/\1 0/' \

@@ -98,7 +98,7 @@ START_TEST(no_wrap_around) {
 }
 END_TEST
 
-static char is_free[200];
+static char is_free[5000];
 static uint64_t seed;
 
 /* The backmost place that fits, by trying all of them; for single segments the first one. */
@@ -152,6 +152,38 @@ START_TEST(aligned_against_a_plain_search) {
 END_TEST
 
 /* Requests by the lanes of a warp: as many adjacent runs as wanted, or as fit where the first one does. */
+/* Nobody is on the way: a leaf has its bit above if it has segments, and only then; a mid, too. */
+static void bits_above_are_exact(uint32_t n) {
+    const struct mm_tree t = mm_segment_free_tree(&heap.ref);
+    for (uint32_t s = 0; s < n; s += 64) unit_eq(*mm_tree_mid(t, s) >> s / 64 % 64 & 1, *mm_tree_leaf(t, s) != 0);
+    for (uint32_t s = 0; s < n; s += MM_TREE_MID_SEGMENTS) unit_eq((*mm_tree_root(t, s) & mm_tree_root_bit(s)) != 0, *mm_tree_mid(t, s) != 0);
+}
+/* Runs of many leaves between a few holes: the search reads several leaves at once. */
+START_TEST(long_ones_against_a_plain_search) {
+    const uint32_t n = sizeof is_free;
+    uint32_t found = 0, none = 0;
+    make_rows(n);
+    for (uint32_t round = 0; round < 200; round++) {
+        const uint32_t hole = (uint32_t)(unit_random(&seed) % n), is_new = is_free[hole] && round % 8 < 3;
+        const struct mm_tree t = mm_segment_free_tree(&heap.ref);
+        if (is_new) mm_tree_erase(t, hole), is_free[hole] = 0;
+        for (uint32_t i = 0; i < n && round % 8 == 7; i++) /* at times all are filled */
+            if (!is_free[i]) mm_tree_insert(t, i), is_free[i] = 1;
+        const uint32_t most = round % 2 ? 1 : 1 + round % 5, align = most == 1 ? 1u << unit_random(&seed) % 8 : 1,
+                       skew = (uint32_t)unit_random(&seed) & (align - 1), count = 64 + (uint32_t)(unit_random(&seed) % (n / most - 64));
+        uint32_t runs;
+        const uint32_t want = search(n, count, align, skew), got = take(count, align, skew, most, &runs),
+                       last = got == MM_TREE_NONE ? got : got + (runs - 1) * count;
+        unit_holds(last == want, "%u times %u segments, %u modulo %u: %u, the last one at %d, not %d", most, count, skew, align, runs, (int)last, (int)want);
+        bits_above_are_exact(n);
+        found += got != MM_TREE_NONE, none += got == MM_TREE_NONE;
+        if (got != MM_TREE_NONE) mm_segments_put(t, got, got + runs * count);
+    }
+    unit_lt(50, found);
+    unit_lt(5, none);
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
 START_TEST(several_against_a_plain_search) {
     const uint32_t n = sizes[_i];
     make_rows(n);
@@ -484,6 +516,7 @@ int main(void) {
     tcase_add_loop_test(tests, single_segments, 0, SIZES);
     tcase_add_test(tests, some_are_retired_for_single_segments);
     tcase_add_test(tests, searches_beside_others);
+    tcase_add_test(tests, long_ones_against_a_plain_search);
     tcase_add_test(tests, goes_on_below);
     tcase_add_loop_test(tests, aligned_addresses, 0, SIZES);
     tcase_add_test(tests, aligned_no_bytes);
