@@ -63,7 +63,7 @@ MM_FN uint32_t mm_run_fit(struct mm_run want, uint32_t low, uint32_t end, uint32
     return first >= low && first < end ? first : MM_TREE_NONE;
 }
 
-/* How many leaves below `leaf` have all of their segments, as far as MM_RUN_AT_ONCE at a time show it; at most n. */
+/* How many leaves below `leaf` have all of their segments, in steps of MM_RUN_AT_ONCE: there may be more. At most n. */
 MM_FN uint32_t mm_run_full_leaves(struct mm_tree t, uint32_t leaf, uint32_t n) {
     uint32_t full = 0;
     MM_ROLLED

@@ -55,8 +55,8 @@ MM_FN_RARE void mm_tree_retract(struct mm_tree t, uint32_t segment) {
     if (mm_load_acquire_u64(mm_tree_leaf(t, segment)) != 0) mm_tree_announce(t, segment);
 }
 
-/* Leaves [from, to] have lost segments: mm_tree_retract for those that are empty, with one clear for each mid. Its acquire orders the second look at the leaves,
- * so that looks overlap. */
+/* Leaves [from, to] have lost segments: mm_tree_retract for those that are empty, with one clear for each mid. The clear acquires, so the loads of the second look
+ * at the leaves can be relaxed, and overlap. */
 MM_FN_RARE void mm_tree_retract_leaves(struct mm_tree t, uint32_t from, uint32_t to) {
     MM_ROLLED
     for (uint32_t base = from & ~63u; base <= to; base += 64) {

@@ -4,8 +4,9 @@
  * warp of 32 lanes takes half of a mask. Through the queue that would cost four additions to words that all warps share. Not in the paper.
  *
  * Representation. A cell is 0, or an entry plus 1. Cells are at the end of made.
- * Taking. Several lanes take the entry out of their cell, then pages of its mask, and put it back if pages are left. A lane that is alone leaves it there. So
- *   does a caller that finds none in the queue, and looks into cells of others (mm_cells_take). So many callers can take pages of one mask at the same time.
+ * Taking. Several lanes take the entry out of their cell, then pages of its mask, and put the entry back if pages are left. A lane that is alone takes a page
+ *   and leaves the entry in the cell. A caller that finds the queue empty does the same with cells of others (mm_cells_take). So many callers can take pages of
+ *   one mask at the same time.
  * No entry is lost. An entry leaves a cell by an atomic of one caller, which has it then. It is dropped only by a caller that has it, and then sees that its
  *   mask is 0. Who frees the next page there enqueues it. So a mask that is not 0 has an entry (chunk.h, I3).
  *   A caller that leaves the entry in the cell, and takes the last page, does not have it. A lane that is alone takes it out then, and looks at the mask once
@@ -13,7 +14,8 @@
  *   both saw the mask 0 could take out the entry and, after a free, the next one.)
  * Ordering. Putting an entry into a cell is relaxed: whoever puts it has the result of his atomic on its mask, and GPUs execute atomics, and relaxed loads,
  *   where they keep the newest value. By the formal model the next owner's look at the mask may be old, and then it drops the entry, which sweeps find.
- * Stale. Pages of an entry in a cell of a place that no longer asks for its class are found by those that look into cells of others, or by sweeps.
+ * Stale. Pages of an entry in a cell of a place that no longer asks for its class are found by those that look into cells of others, or by sweeps. An entry there
+ *   whose mask is 0 stays. So who looks takes one of the entries that it sees at random, not always the same.
  */
 #ifndef MM_OURO_CELLS_H
 #define MM_OURO_CELLS_H
@@ -47,7 +49,8 @@ MM_FN int mm_cell_close(const struct mm_heap_ref *ref, uint32_t q, uint32_t entr
  * 0. All lanes of `group` call. */
 MM_FN uint64_t mm_cells_take(const struct mm_heap_ref *ref, uint32_t group, int go, uint32_t q) {
     const uint32_t tries = q >= MM_OURO_CELL_CLASSES ? 0 : mm_popcount(group) == 1 ? MM_OURO_CELL_TRIES : 1;
-    uint32_t at = (mm_warp_shuffle(group, mm_random(), mm_ctz(group)) + mm_warp_lane()) * MM_OURO_CELL_LOOKS;
+    const uint32_t random = mm_warp_shuffle(group, mm_random(), mm_ctz(group)) + mm_warp_lane();
+    uint32_t at = random * MM_OURO_CELL_LOOKS;
     uint64_t address = 0;
     MM_ROLLED
     for (uint32_t i = 0; go && address == 0 && i < tries; i++, at += MM_OURO_CELL_LOOKS) {
@@ -55,7 +58,7 @@ MM_FN uint64_t mm_cells_take(const struct mm_heap_ref *ref, uint32_t group, int 
         MM_UNROLLED(MM_OURO_CELL_LOOKS)
         for (uint32_t k = 0; k < MM_OURO_CELL_LOOKS; k++) {
             const uint32_t now = mm_load_relaxed_u32(mm_cell_at(ref, q, at + k));
-            if (now != 0) held = now;
+            if (now != 0 && (held == 0 || ((random >> (16 + k) ^ i) & 1) != 0)) held = now;
         }
         if (held == 0) continue;
         uint64_t *const mask = mm_chunk_mask(ref, held - 1), seen = mm_load_relaxed_u64(mask);

@@ -15,9 +15,10 @@
  *       as a caller that wants one does, by a reservation and the bit; if it gets none, since others have reserved all or the chunk is free, the page stays
  *       freed. So both are undone or none, and I4 holds.
  *   I2  a queue has at most one entry for a chunk, and it or a thread has one if bit q of queued is set.
- *   I3  page allocators: a mask that is not 0 has an entry in the queue of its class, or the thread that made it so is about to enqueue it. A mask has two
- *       entries only if a sweep, which takes pages without an entry, emptied it (pages.h), or a caller that looked for what a queue refused found it
- *       (mm_queue_recover); one of the two is dropped when the mask is 0.
+ *   I3  page allocators: a mask that is not 0 has an entry, in the queue of its class, in a cell (cells.h) or in a caller's hand, or the thread that made it so is
+ *       about to enqueue it. It may have several: one whose last page was taken by a caller without the entry (a sweep, or one that left it in a cell) gets
+ *       another one with the next free; so does one that a caller found which looked for what a queue refused (mm_queue_recover). Who has an entry whose mask
+ *       is 0 drops it.
  *   I4  chunk allocators: the number of free pages is at most the number of bits set; the difference is pages that callers have reserved, and pages that are
  *       being freed.
  * Linearisation points. A page is handed out by the atomic and that clears its bit, and freed by the atomic or that sets it. A chunk is taken by the

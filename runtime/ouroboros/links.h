@@ -170,7 +170,8 @@ MM_FN_RARE void mm_queue_passed(const struct mm_heap_ref *ref, uint32_t q, uint3
         mm_store_give(ref, (uint32_t)word);
     }
 }
-/* Passes n times. Returns whether it was the last one: then it has to call mm_queue_passed. soon: of a caller that has done nothing but its exchange of the slot. */
+/* Passes n times, relaxed: the caller has stored nothing but its exchange of the slot, whose result it has. Returns whether it was the last one: then it has to
+ * call mm_queue_passed. */
 MM_FN int mm_queue_pass_soon(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
     return mm_store_pass(ref, q, mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), n, 0);
 }

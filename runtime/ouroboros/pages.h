@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Taking and freeing pages, and cutting chunks (chunk.h).
  *
- * Page allocators (MM_OURO_PAGES): an entry names a mask of up to 64 pages. Who has the entry takes pages of the mask by one atomic and, and puts the entry
- *   back if any are left. A free that makes a mask other than 0 enqueues it. In the paper an entry names one page; with 64 there is room for all entries that
- *   there can be, and frees of neighbours cost one entry. A chunk keeps its class for ever.
+ * Page allocators (MM_OURO_PAGES): an entry names a mask of up to 64 pages. Who has the entry, or finds it in a cell (cells.h), takes pages of the mask by one
+ *   atomic and; who has it puts it back if any are left. A free that makes a mask other than 0 enqueues it. In the paper an entry names one page; with 64 there
+ *   is room for all entries that there can be, and frees of neighbours cost one entry. A chunk keeps its class for ever.
  * Chunk allocators (MM_OURO_CHUNKS): an entry names a chunk. Who has the entry reserves pages by lowering the number of free pages, then clears as many bits,
  *   beginning at any mask; as many are set (chunk.h, I4). A free raises the number. If all pages are free then, it makes the chunk free, for any class; an
  *   entry of the old class stays in its queue, marked in `queued`, until a caller meets it, or the chunk has that class again.

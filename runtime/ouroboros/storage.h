@@ -13,8 +13,9 @@
  * Invariant. Positions that are drawn, and not passed, are less than MM_STORE_NUMBERS numbers apart, so passed counts one number at a time: a put is refused if
  *   the next position is half as many numbers after the oldest one in which not all have passed. Callers that looked at that before others drew are fewer than
  *   the positions of the other half.
- * Ordering. VL: passing acquires and releases, since links.h stores more than slots. VA: passing is relaxed. Who passes has the result of his exchange or
- *   compare-and-swap of the slot, and GPUs execute atomics where they keep the newest value. (Releasing cost a fence for each warp.)
+ * Ordering. VL: passing acquires and releases, since links.h stores more than slots; it is relaxed in a first draw, which stores nothing but its exchange of a
+ *   slot, and mm_queue_passed acquires by an addition of 0. VA: passing is relaxed. Who passes has the result of his exchange or compare-and-swap of the slot,
+ *   and GPUs execute atomics where they keep the newest value. (Releasing cost a fence for each warp.)
  * Stale. A thread that follows old links reads number and next of a queue chunk that is elsewhere by now. Both have the number in them. number ends before next
  *   changes, and all stores of next release: who reads next, which acquires, and then the old number, has read what followed in the old life.
  */

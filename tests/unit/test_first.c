@@ -236,6 +236,23 @@ START_TEST(the_last_page) {
 }
 END_TEST
 
+/* In each group of cells, one has a mask without pages, and another one pages: callers that look find these, all of them. */
+START_TEST(cells_without_pages) {
+    uint32_t entries[4];
+    begin();
+    two_masks();
+    unit_lt(1, drain(5, entries, 4));
+    uint64_t *const none = mm_chunk_mask(ref, entries[0]), *const some = mm_chunk_mask(ref, entries[1]);
+    for (uint32_t order = 0; order < 2; order++) {
+        *none = 0;
+        *some = 0xfff;
+        for (uint32_t i = 0; i < MM_OURO_CELLS; i++) *mm_cell_at(ref, 5, i) = i % 8 == 2 ? entries[order] + 1 : i % 8 == 6 ? entries[!order] + 1 : 0;
+        for (uint32_t i = 0; i < 1000 && *some != 0; i++) (void)mm_cells_take(ref, 1, 1, 5);
+        unit_eq(*some, 0);
+    }
+}
+END_TEST
+
 /* A sweep takes the page that a caller has found in the cell of others, at any of its steps. */
 static void take_of_others(void *arg) { (void)arg, one_page = (void *)mm_cells_take(ref, 1, 1, 5); }
 START_TEST(a_page_that_goes) {
@@ -369,7 +386,8 @@ int main(void) {
     tcase_add_loop_test(tests, two_callers, 0, 10);
     tcase_add_loop_test(tests, a_cell_that_is_full, 0, 2);
     tcase_add_loop_test(tests, the_last_page, 0, 4);
-    const TTest *const all[] = {tokens, a_cell, an_entry_that_is_late, an_old_entry, on_and_on, cells_of_others, cells_before_a_chunk_is_cut, a_page_that_goes};
+    const TTest *const all[] = {
+        tokens, a_cell, an_entry_that_is_late, an_old_entry, on_and_on, cells_of_others, cells_before_a_chunk_is_cut, a_page_that_goes, cells_without_pages};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if MM_OURO_QUEUE == MM_OURO_VL
     tcase_add_test(tests, slots_of_a_list);

@@ -151,7 +151,6 @@ START_TEST(aligned_against_a_plain_search) {
 }
 END_TEST
 
-/* Requests by the lanes of a warp: as many adjacent runs as wanted, or as fit where the first one does. */
 /* Nobody is on the way: a leaf has its bit above if it has segments, and only then; a mid, too. */
 static void bits_above_are_exact(uint32_t n) {
     const struct mm_tree t = mm_segment_free_tree(&heap.ref);
@@ -184,6 +183,7 @@ START_TEST(long_ones_against_a_plain_search) {
     mm_cpu_heap_destroy(&heap);
 }
 END_TEST
+/* Requests by the lanes of a warp: as many adjacent runs as wanted, or as fit where the first one does. */
 START_TEST(several_against_a_plain_search) {
     const uint32_t n = sizes[_i];
     make_rows(n);
