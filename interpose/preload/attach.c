@@ -113,9 +113,10 @@ void mm_attach_prepare(const struct mm_driver *d) {
 
 enum answer { ANSWER_NO, ANSWER_YES, ANSWER_FAILED };
 
-/* The allocators that an image can have: their names, and those of their heap variables. The first one is the default. */
-#define ALLOCATOR(name, suffix) {name, MM_HEAP_REF_NAME_OF(suffix)},
-static const struct { const char *name, *variable; } allocators[] = {MM_ALLOCATORS(ALLOCATOR)};
+/* The allocators that an image can have: their names, and those of their heap variables, and what these end with. The first one is the default. */
+#define ALLOCATOR(name, suffix) {name, MM_HEAP_REF_NAME_OF(suffix), suffix},
+static const struct { const char *name, *variable, *suffix; } allocators[] = {MM_ALLOCATORS(ALLOCATOR)};
+#define ALLOCATORS (sizeof allocators / sizeof *allocators)
 
 struct variable {
     CUdeviceptr address;
@@ -150,9 +151,11 @@ static void tell_others(const void *owner, CUresult (*get)(CUdeviceptr *, size_t
     static bool said;
     struct variable v;
     if (__atomic_load_n(&said, __ATOMIC_RELAXED)) return;
-    for (int version = MM_ABI_VERSION > MM_ABI_OTHERS ? MM_ABI_VERSION - MM_ABI_OTHERS : 1; version <= MM_ABI_VERSION + MM_ABI_OTHERS; version++) {
-        char name[32];
-        snprintf(name, sizeof name, MM_HEAP_REF_PREFIX "%d", version);
+    const int first = MM_ABI_VERSION > MM_ABI_OTHERS ? MM_ABI_VERSION - MM_ABI_OTHERS : 1, versions = MM_ABI_VERSION + MM_ABI_OTHERS + 1 - first;
+    for (int i = 0; i < (int)ALLOCATORS * versions; i++) {
+        char name[64];
+        const int version = first + i % versions;
+        snprintf(name, sizeof name, MM_HEAP_REF_PREFIX "%d%s", version, allocators[i / versions].suffix);
         if (version == MM_ABI_VERSION || get(&v.address, &v.bytes, owner, name) != CUDA_SUCCESS) continue;
         if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
             mm_host_say("a module was compiled with agreement version %d of mm, this libmm.so.1 (mm " MM_VERSION ") has %d; its kernels get no heap; "
@@ -169,7 +172,7 @@ static enum answer ask(const void *owner, bool is_known, CUcontext context, CUre
     v->sibling = NULL;
     enum answer answer = answer_of(get(&v->address, &v->bytes, owner, allocators[0].variable), call, error);
     if (answer != ANSWER_NO || (is_known && is_marked(owner, context))) return answer;
-    for (size_t i = 1; i < sizeof allocators / sizeof *allocators && answer == ANSWER_NO; i++) {
+    for (size_t i = 1; i < ALLOCATORS && answer == ANSWER_NO; i++) {
         answer = answer_of(get(&v->address, &v->bytes, owner, allocators[i].variable), call, error);
         v->sibling = allocators[i].name;
     }

@@ -171,7 +171,7 @@ struct mm_class_state {
     uint32_t makers, swept;    /* warps that make blocks (make.h); the word at which the last sweep ended */
     uint32_t most, is_awaited; /* of the last round of sweeps (listed/malloc.h) */
     uint64_t coming;
-    uint32_t spare2[20];
+    uint32_t entered, spare2[19]; /* listed/list.h */
     struct mm_cursor cursor[MM_CURSORS];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");

@@ -19,6 +19,8 @@
  *   next ones, while it is on its way: struct mm_list_batch. The owner of all pages of these segments is MM_LISTED_OWNER.
  *   lock     {first segment of the last batch that waits, plus 1 : 32 | warp that has the lock, plus 1 : 32}. If nobody has it, no batch waits.
  *   coming   segments that are on their way into the list
+ *   entered  how often segments have entered, modulo 2^32. Who looks through the list and the free tree, and finds nothing, has seen all segments if it is the
+ *            same afterwards, nothing is coming and the lock is free: a segment may go from the one to the other behind him, and back
  *   wanted   bytes that callers who found nothing wait for. A hint: it decides how many segments come, not who gets what
  *   bringing (struct mm_heap): a bit for each place of a warp on the GPU (mm_warp_slot): lanes of it are bringing segments
  * Growth. A warp that brings segments counts them in `coming`, takes them from the free tree, prepares them, pushes them as one batch, and takes the lock if it
@@ -47,7 +49,7 @@
 #define MM_LISTED_NONE (1ull << 63) /* no unit; mm_listed_find adds a number to it */
 #define MM_LISTED_NEVER ~0u         /* units: more than any segment has */
 
-/* Uses count, wanted, coming, lock, round, swept, most and is_awaited (struct mm_class_state). */
+/* Uses count, wanted, coming, entered, lock, round, swept, most and is_awaited (struct mm_class_state). */
 MM_FN struct mm_class_state *mm_list_state(const struct mm_heap_ref *ref) { return (struct mm_class_state *)ref->classes_at; }
 #ifndef MM_LISTED_ENTRIES                             /* an allocator may have the list elsewhere, for so many segments */
 #define MM_LISTED_SEGMENTS_MAX (MM_TREE_BITS_MAX - 1) /* units have 32 bits */
@@ -83,6 +85,12 @@ MM_FN uint64_t *mm_list_bringing(const struct mm_heap_ref *ref, uint32_t slot) {
 /* Whether a segment may be on its way into the list or out of it. */
 MM_FN int mm_list_is_changing(const struct mm_heap_ref *ref) {
     return mm_load_relaxed_u64(&mm_list_state(ref)->lock) != 0 || mm_load_relaxed_u64(&mm_list_state(ref)->coming) != 0;
+}
+
+/* The same in terms of `entered`: whether one may have entered since the caller saw `before`, or may be on its way. Ordered after what the caller has read. */
+MM_FN int mm_list_has_changed(const struct mm_heap_ref *ref, uint32_t before) {
+    mm_publish_fence();
+    return mm_list_is_changing(ref) || mm_load_relaxed_u32(&mm_list_state(ref)->entered) != before;
 }
 
 /* Segments leaf * 64 + i, for each bit i, that wait for the lock; of the new ones, the number of the first one. leaf: that of the segment that has it. */
@@ -131,7 +139,10 @@ MM_FN void mm_list_enter(const struct mm_heap_ref *ref, uint32_t here, uint32_t 
         end += mm_popcount(bits);
     }
     mm_warp_sync(here);
-    if (rank == 0) mm_store_release_u32(&of->count, end);
+    if (rank == 0) {
+        mm_store_relaxed_u32(&of->entered, mm_load_relaxed_u32(&of->entered) + 1);
+        mm_store_release_u32(&of->count, end);
+    }
     mm_listed_entered(ref, here);
     if (rank == 0) mm_add_release_u64(&of->coming, 0 - (uint64_t)(end - count));
     mm_warp_sync(here);

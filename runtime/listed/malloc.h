@@ -24,8 +24,10 @@
  *   for 50 MB.)
  * Pages. A lane takes pages of its own (core/span.h) if lanes of its warp bring segments or have the lock of the list; or if the list has nothing for it, and
  *   a segment that is used page by page may have.
- * NULL. After a shortage and two rounds or visits that found nothing, and a search for pages. A lane that takes pages because of the lock only searches for
- *   pages. Its NULL may be early: the lanes that have the lock may have taken the last free segments, and cannot go on before the caller returns.
+ * NULL. After a shortage, two rounds or visits that found nothing, and a search for pages; and if no segment entered the list between, or is free. Else the lane
+ *   begins anew, too: a shortage lets segments in which nothing is live leave the list, another caller brings them back, and a sweep or a search may miss them
+ *   each time. A lane that takes pages because of the lock only searches for pages. Its NULL may be early: the lanes that have the lock may have taken the last
+ *   free segments, and cannot go on before the caller returns.
  * Stale. What a round stored for a segment, when another round runs or has ended: it is what somebody saw there later. `most`: likewise, of a later round.
  */
 #ifndef MM_LISTED_MALLOC_H
@@ -48,6 +50,7 @@ struct mm_listed_swept {
 MM_FN_RARE struct mm_listed_swept mm_listed_sweep(const struct mm_heap_ref *ref, uint32_t here, uint32_t n, int is_round) {
     struct mm_class_state *of = mm_list_state(ref);
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here);
+    const uint32_t entered = mm_load_acquire_u32(&of->entered); /* before the count */
     const uint32_t count = mm_warp_shuffle(here, mm_list_count(ref), leader),
                    begin = mm_warp_shuffle(here, is_round ? mm_load_relaxed_u32(&of->swept) : mm_mulhi(mm_random(), count), leader);
     struct mm_listed_swept swept = {0, 0};
@@ -75,8 +78,8 @@ MM_FN_RARE struct mm_listed_swept mm_listed_sweep(const struct mm_heap_ref *ref,
         if (is_round && !is_early && k != MM_TREE_NONE) mm_store_relaxed_u32(mm_list_most(ref, s), (uint32_t)at);
         if ((uint32_t)at > swept.most) swept.most = (uint32_t)at;
     }
-    if ((mm_list_is_changing(ref) || mm_list_count(ref) != count) && swept.most < MM_LISTED_UNITS_MAX)
-        swept.most = MM_LISTED_UNITS_MAX; /* a segment was on its way */
+    if ((mm_list_has_changed(ref, entered) || mm_list_count(ref) != count) && swept.most < MM_LISTED_UNITS_MAX)
+        swept.most = MM_LISTED_UNITS_MAX; /* a segment was on its way, or went behind the sweep */
     swept.most = mm_warp_max(here, is_early ? MM_LISTED_UNKNOWN : swept.most);
     return swept;
 }
@@ -103,13 +106,13 @@ MM_FN void mm_listed_end(const struct mm_heap_ref *ref, uint32_t most) {
     mm_flight_end(&mm_list_state(ref)->round, 0);
 }
 
-enum mm_listed_stage { MM_LISTED_DRAW, MM_LISTED_GROW, MM_LISTED_SHORT, MM_LISTED_SWEEP, MM_LISTED_DONE };
+enum mm_listed_stage { MM_LISTED_DRAW, MM_LISTED_GROW, MM_LISTED_SHORT, MM_LISTED_SWEEP, MM_LISTED_PAGES, MM_LISTED_DONE };
 
 /* malloc for lanes that got a token from mm_small_draw; they may want different numbers of units. Returns the address, or NULL, which it counts. */
 MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token) {
     const uint64_t bytes = token & ~MM_TOKEN;
     const uint32_t n = mm_listed_units(bytes), here = mm_warp_group(token >> 63), lane = mm_warp_lane(), leader = mm_ctz(here);
-    uint32_t random = mm_random() + lane * 0x9e3779b1u, probes = 0, polls = 0, sweeps = 0, unsure = 0, listed = 0;
+    uint32_t random = mm_random() + lane * 0x9e3779b1u, probes = 0, polls = 0, sweeps = 0, unsure = 0, listed = 0, entered = 0;
     uint32_t patience = mm_listed_patience(n, 0);
     int is_span = 0;                               /* the lane takes pages */
     uint32_t wants = 0;                            /* bytes that the warp has counted as wanted (list.h) */
@@ -164,14 +167,18 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
             }
             mm_warp_sync(here);
             next = mm_warp_shuffle(here, next, first);
-            if (stage == MM_LISTED_SHORT && next != MM_LISTED_SHORT) stage = (enum mm_listed_stage)next, probes = patience / 2, polls = 0;
+            if (stage == MM_LISTED_SHORT && next != MM_LISTED_SHORT) {
+                stage = (enum mm_listed_stage)next, probes = patience / 2, polls = 0;
+                entered = mm_load_acquire_u32(&mm_list_state(ref)->entered);
+            }
         } else if (stage == MM_LISTED_SWEEP) {
             int has_none = 1;
             if (polls++ < MM_WAIT_ITERATIONS) sweep = mm_listed_ask(ref, n, &awaited, &has_none);
-            if (has_none && ++sweeps >= 2) stage = MM_LISTED_DONE;
+            if (has_none && ++sweeps >= 2) stage = MM_LISTED_PAGES;
         }
         mm_warp_sync(here);
         mm_shortage_help(ref, here, is, &shortage);
+        int is_again = 0;
         MM_ROLLED
         for (uint32_t turns = mm_warp_ballot(here, sweep != MM_LISTED_STAYS); turns != 0; turns &= turns - 1) {
             const uint32_t of = mm_ctz(turns);
@@ -179,19 +186,24 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
             if (lane != of) continue;
             if (sweep == MM_LISTED_ROUND) mm_listed_end(ref, swept.most);
             address = swept.address;
-            if (address == 0 && n <= swept.most && unsure++ < MM_LISTED_UNSURE) {
-                stage = MM_LISTED_DRAW, probes = patience - 1, polls = 0, sweeps = 0;
-                mm_shortage_end(&shortage);
-            } else if (address != 0 || ++sweeps >= 2) {
-                stage = MM_LISTED_DONE;
-            }
+            if (address != 0) stage = MM_LISTED_DONE;
+            else if (n <= swept.most && unsure < MM_LISTED_UNSURE) is_again = 1;
+            else if (++sweeps >= 2) stage = MM_LISTED_PAGES;
+        }
+        if (stage == MM_LISTED_PAGES) {
+            is_span = mm_span_has_room(ref, bytes), stage = MM_LISTED_DONE;
+            is_again =
+                !is_span && unsure < MM_LISTED_UNSURE && (mm_list_has_changed(ref, entered) || mm_tree_find(mm_segment_free_tree(ref), 0) != MM_TREE_NONE);
+        }
+        if (is_again) {
+            stage = MM_LISTED_DRAW, probes = patience - 1, polls = 0, sweeps = 0, unsure++;
+            mm_shortage_end(&shortage);
         }
         mm_warp_sync(here);
         if (sweep == MM_LISTED_STAYS && (stage == MM_LISTED_SWEEP || (lane == first && is <= MM_SHORT_WAIT_HOST)))
             mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage);
     } while (mm_warp_ballot(here, stage != MM_LISTED_DONE) != 0);
     mm_list_want(ref, here, 0, wants);
-    if (address == 0 && !is_span) is_span = mm_span_has_room(ref, bytes);
     const uint32_t spans = mm_warp_ballot(here, is_span);
     if (is_span) address = (uint64_t)mm_span_malloc(ref, bytes, 1, spans);
     else if (address == 0) mm_null_count(ref, bytes);

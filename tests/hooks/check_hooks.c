@@ -160,11 +160,13 @@ END_TEST
 START_TEST(modules_of_other_versions_are_told_of_once) {
     const int versions[] = {MM_ABI_VERSION - 1, MM_ABI_VERSION + 1, MM_ABI_VERSION + MM_ABI_OTHERS, MM_ABI_VERSION + MM_ABI_OTHERS + 1};
     for (int i = 0; i < 4; i++) {
-        char image[32], line[512];
-        snprintf(image, sizeof image, "other %d", versions[i]);
+        char image[64], line[512];
         snprintf(line, sizeof line, OTHER("%d"), versions[i]);
-        struct result r = RUN(i % 2 ? NULL : SETTINGS(preload_mm), i % 2 ? "./client_hook" : "./client", "v2-legacy", "other-version", image);
-        expect(&r, 0, "", i < 3 ? line : ""); /* versions that far away are not looked for */
+        for (int allocator = 0; allocator < 2; allocator++) {
+            snprintf(image, sizeof image, "other %d%s", versions[i], allocator ? "_circular_multi_fused" : "");
+            struct result r = RUN(i % 2 ? NULL : SETTINGS(preload_mm), i % 2 ? "./client_hook" : "./client", "v2-legacy", "other-version", image);
+            expect(&r, 0, "", i < 3 ? line : ""); /* versions that far away are not looked for */
+        }
     }
     struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "other-version-once");
     expect(&r, 0, "", "");

@@ -20,10 +20,14 @@ static void take_the_rest(void) {
 
 static struct mm_listed_swept sweep_for(const struct mm_heap_ref *of, uint32_t n) { return mm_listed_sweep(of, 1, n, 1); }
 
-/* A sweep proves nothing while a segment may be on its way into the list or out of it. */
+/* A sweep proves nothing while a segment may be on its way into the list or out of it; or if one entered and another one left meanwhile. */
+static void enter_once(void) { unit_each_step = NULL, mm_list_state(ref)->entered++; }
+static void enter_soon(void) { unit_each_step = enter_once; }
 START_TEST(a_sweep_while_the_list_changes) {
     take_the_rest();
     unit_eq(sweep_for(ref, 1).most, 0);
+    unit_each_step = enter_soon;
+    unit_eq(sweep_for(ref, 1).most, MM_LISTED_UNITS_MAX);
     unit_eq(mm_list_lock(ref), 1);
     unit_eq(sweep_for(ref, 1).most, MM_LISTED_UNITS_MAX);
     mm_list_unlock(ref, 1);
@@ -185,6 +189,37 @@ START_TEST(a_segment_on_its_way) {
     unit_eq(mm_list_add(ref, 1, MM_LISTED_ANY), MM_LISTED_MORE);
     unit_each_step = NULL;
     unit_eq(mm_list_segment(ref, 0), on_its_way);
+}
+END_TEST
+
+/* A caller sweeps the list while another warp takes the only free segment out of it. It stays in the free tree, or it comes back when the sweeps have ended.
+ * Nothing is live in it, so the caller gets memory. */
+static uint64_t rounds_before;
+static int comes_back;
+static void come_and_go(void) {
+    struct mm_class_state *of = mm_list_state(ref);
+    unit_each_step = NULL;
+    if (of->coming != 0 && of->round & MM_FLIGHT_WORD_BUSY) {
+        mm_tree_insert(mm_segment_free_tree(ref), on_its_way);
+        of->coming = 0;
+    } else if (comes_back && of->round / MM_FLIGHT_WORD_ONE >= rounds_before + 2) {
+        comes_back = 0;
+        mm_list_add(ref, 1, MM_LISTED_ANY);
+    }
+    unit_each_step = come_and_go;
+}
+START_TEST(a_segment_that_comes_and_goes) {
+    uint32_t leaf;
+    on_its_way = mm_ctz(mm_segments_take(ref, 1, &leaf));
+    take_the_rest();
+    mm_list_state(ref)->coming = 1;
+    rounds_before = mm_list_state(ref)->round / MM_FLIGHT_WORD_ONE, comes_back = _i;
+    busy_polls = 64, unit_each_step = come_and_go;
+    const uint8_t *const p = take(1);
+    unit_each_step = NULL, busy_polls = BUSY_POLLS;
+    unit_eq(mm_list_state(ref)->coming, 0);
+    unit_eq((uint64_t)comes_back, 0);
+    unit_eq(((uint64_t)p - ref->user_base) >> MM_SEGMENT_SHIFT, on_its_way);
 }
 END_TEST
 
@@ -369,6 +404,7 @@ UNIT_SOME void listed_tests(TCase *tests) {
                                 a_segment_that_comes_is_not_retired,
                                 what_a_caller_wants};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+    tcase_add_loop_test(tests, a_segment_that_comes_and_goes, 0, 2);
 }
 
 #endif

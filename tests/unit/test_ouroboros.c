@@ -351,6 +351,7 @@ int main(void) {
     tcase_add_loop_test(tests, one_object, 0, 2);
     tcase_add_loop_test(tests, a_chunk_that_becomes_free, 0, 3);
     tcase_add_loop_test(tests, few_accesses, 0, 2);
+    tcase_add_loop_test(tests, a_segment_that_comes_and_goes, 0, 2);
 #if IS_CHUNKS
     tcase_add_loop_test(tests, a_second_free_in_another_class, 0, 2);
 #endif
