@@ -194,7 +194,7 @@ static CUresult run(const void *f, CUstream stream, struct object *context) {
     pthread_mutex_lock(&lock);
     state.launches++;
     state.last_grid = ++state.grids;
-    if (module->holds_variable || strchr(module->other, '_')) {
+    if (module->holds_variable || (strchr(module->other, '_') && atoi(module->other) == MM_ABI_VERSION)) {
         state.launches_with_variable++;
         state.last_ref = module->variable;
         state.launches_without_heap += module->variable.heap == 0;
