@@ -241,8 +241,8 @@
 
 /* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk and of the slots of a queue chunk: the paper's. Log2 of the most queue chunks of a queue; stacks
  * of free ones; numbers of queue chunks that are looked at together when all may have passed; log2 of the most segments: 256 GiB. Looks of a caller that waits
- * for another warp's entry or chunk; if nobody is cutting a chunk; for a queue chunk. Positions that a caller draws for one entry, and rounds for its pages.
- * Draws in vain before the list of segments grows; segments that it grows by at least. */
+ * for another warp's entry or chunk; if nobody is cutting a chunk; for a queue chunk. Positions that a caller draws for one entry, and rounds for its pages
+ * before it cuts a chunk; all rounds. Draws in vain before the list of segments grows; segments that it grows by at least. */
 #define MM_OURO_CHUNK_SHIFT 13
 #define MM_OURO_STORE_SHIFT 11
 #define MM_OURO_RING_SHIFT 12
@@ -253,13 +253,14 @@
 #define MM_OURO_SHORT_LOOKS 4
 #define MM_OURO_LONG_LOOKS 256
 #define MM_OURO_TRIES 8
+#define MM_OURO_ROUNDS (MM_OURO_ENTRY == MM_OURO_CHUNKS ? 64 : 2 * MM_OURO_TRIES)
 #define MM_OURO_PATIENCE 2
 #define MM_OURO_LEAST 4
 /* Segments for each caller that looks for what a queue refused. */
 #define MM_OURO_VISITORS 4
-/* Of page allocators. Cells of a class (cells.h): 137 multiprocessors of 64 warps have one each; classes that have them, the smallest ones; cells that a caller
- * looks at together before it cuts a chunk, and how often a lane that is alone does so. Queue chunks behind the oldest one of a list in which a first draw looks
- * for its slot. */
+/* Cells of a class (cells.h): 137 multiprocessors of 64 warps have one each; classes that have them, the smallest ones, the last one of chunk allocators for free
+ * chunks; cells that a caller looks at together before it cuts a chunk, and how often a lane that is alone does so, or one that looks for a free chunk. Queue
+ * chunks behind the oldest one of a list in which a first draw of page allocators looks for its slot. */
 #define MM_OURO_CELLS 8768u
 #define MM_OURO_CELL_CLASSES 7u
 #define MM_OURO_CELL_LOOKS 8

@@ -14,12 +14,18 @@
 #define MM_SMALL_ALIGN_MAX MM_OURO_CHUNK_BYTES /* a page begins at a multiple of its size */
 
 /* A heap with free pages needs nothing else. */
-#if !MM_OURO_SOON
-MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
-    const uint64_t got = mm_pages_draw(ref, mm_listed_units(bytes) - 1);
-    return got != 0 ? got : MM_TOKEN | bytes;
+#if MM_OURO_ENTRY == MM_OURO_CHUNKS
+MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_chunks_draw_soon(ref, (uint32_t)bytes); }
+MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
+    const uint32_t here = mm_warp_group(token >> 63);
+    const uint64_t got = mm_pages_draw(ref, mm_listed_units(token & ~MM_TOKEN) - 1);
+    if (got != 0) token = got;
+    mm_warp_sync(here);
+    void *p = (void *)token;
+    if (token & MM_TOKEN) p = mm_listed_malloc(ref, token);
+    mm_warp_sync(here);
+    return p;
 }
-MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) { return mm_listed_malloc(ref, token); }
 #else
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_pages_draw_soon(ref, (uint32_t)bytes); }
 /* Inlined, as that of gallatin. */

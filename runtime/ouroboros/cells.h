@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Cells of page allocators: for each class below MM_OURO_CELL_CLASSES, one for each place of a warp on the GPU (beyond MM_OURO_CELLS some share one). A warp that
- * takes an entry of the queue and leaves pages in its mask puts the entry into its cell (first.h), and the next warp in that place takes pages from there: a
- * warp of 32 lanes takes half of a mask. Through the queue that would cost four additions to words that all warps share. Not in the paper.
+/* Cells: for each class below MM_OURO_CELL_CLASSES, one for each place of a warp on the GPU (beyond MM_OURO_CELLS some share one). What is below is about those
+ * of page allocators; chunk allocators use theirs otherwise (hints.h). A warp that takes an entry of the queue and leaves pages in its mask puts the entry into
+ * its cell (first.h), and the next warp in that place takes pages from there: a warp of 32 lanes takes half of a mask. Through the queue that would cost four
+ * additions to words that all warps share. Not in the paper.
  *
  * Representation. A cell is 0, or an entry plus 1. Cells are at the end of made.
  * Taking. Several lanes take the entry out of their cell, then pages of its mask, and put the entry back if pages are left. A lane that is alone takes a page
@@ -20,10 +21,7 @@
 #ifndef MM_OURO_CELLS_H
 #define MM_OURO_CELLS_H
 
-#include "runtime/ouroboros/pages.h"
-
-/* Of chunk allocators, an entry's header costs more than the queue. */
-#define MM_OURO_SOON (MM_OURO_ENTRY == MM_OURO_PAGES)
+#include "runtime/ouroboros/chunk.h"
 
 #define MM_CELLS_AT (MM_CLASS_COUNT * MM_MADE - MM_OURO_CELL_CLASSES * MM_OURO_CELLS / 2) /* the end of made */
 MM_STATIC_ASSERT(MM_CELLS_AT >= (1u << MM_OURO_LIST_SHIFT) + MM_OURO_QUEUES * 3 * (1u << MM_OURO_RING_SHIFT) / 2,
@@ -70,4 +68,13 @@ MM_FN uint64_t mm_cells_take(const struct mm_heap_ref *ref, uint32_t group, int 
     return address;
 }
 
+/* Of chunk allocators: the class of the cells that hold entries of free chunks. */
+#define MM_OURO_CELL_FREE (MM_OURO_CELL_CLASSES - 1)
+/* The caller has the entry of a chunk that has become free. Returns whether the cell of its place keeps it. */
+MM_FN int mm_cell_keep(const struct mm_heap_ref *ref, uint32_t entry) {
+    uint32_t *const cell = mm_cell_of(ref, MM_OURO_CELL_FREE);
+    if (mm_load_relaxed_u32(cell) != 0 || !mm_cas_relaxed_u32(cell, 0, entry + 1)) return 0;
+    mm_or_release_u64(mm_chunk_header(ref, entry), MM_OURO_CELLED);
+    return 1;
+}
 #endif

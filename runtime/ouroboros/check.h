@@ -58,10 +58,15 @@ MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref
         else if (is_mask) useful += *mm_chunk_mask(ref, entry - 1) != 0;
         else useful += mm_chunk_is_of(header, q) && mm_chunk_count(header) != 0;
     }
-    for (uint32_t i = 0; MM_OURO_SOON && q < MM_OURO_CELL_CLASSES && i < MM_OURO_CELLS; i++) {
+    for (uint32_t i = 0; MM_OURO_ENTRY == MM_OURO_PAGES && q < MM_OURO_CELL_CLASSES && i < MM_OURO_CELLS; i++) {
         const uint32_t held = *mm_cell_at(ref, q, i);
         if (held != 0 && !mm_chunk_is_of(*mm_chunk_header(ref, (held - 1) / MM_OURO_MASKS), q)) mm_check_fault(k, MM_FAULT_QUEUE_ENTRY, q, held - 1, 2);
         useful += held != 0 && *mm_chunk_mask(ref, held - 1) != 0;
+    }
+    for (uint32_t i = 0; MM_OURO_ENTRY == MM_OURO_CHUNKS && q == MM_OURO_FREE && i < MM_OURO_CELLS; i++) {
+        const uint32_t held = *mm_cell_at(ref, MM_OURO_CELL_FREE, i);
+        if (held != 0 && !(*mm_chunk_header(ref, held - 1) & mm_chunk_queued(q))) mm_check_fault(k, MM_FAULT_QUEUE_ENTRY, q, held - 1, 2);
+        useful += held != 0 && (uint32_t)*mm_chunk_header(ref, held - 1) == 0;
     }
     const struct mm_queue *fresh = mm_queue_of(ref, MM_OURO_FRESH);
     for (uint64_t p = fresh->front; q == MM_OURO_FREE && p < fresh->back; p++) {

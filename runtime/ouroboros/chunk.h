@@ -5,8 +5,8 @@
  * Representation. A header: {queued : 32 | state : 32}, and up to MM_OURO_MASKS masks, one bit for each page, set if the page is free.
  *   state   0: the chunk is free. MM_LISTED_FULL: its segment is not in the list. MM_OURO_PREPARED: a warp that has it makes its masks.
  *           MM_OURO_CUT | q << 16 | free pages: it has pages of class q. (The number of free pages: chunk allocators only.)
- *   queued  bit q, or MM_OURO_FREE: the queue of that class, or of free chunks, has an entry for the chunk, or a thread has that entry. Bits of classes: chunk
- *           allocators only
+ *   queued  bit q, or MM_OURO_FREE: the queue of that class, or of free chunks, has an entry for the chunk, or a cell (hints.h), or a thread has that entry.
+ *           MM_OURO_CELLED: a cell has that of a free chunk, which is a hint. Bits of classes, and that: chunk allocators only
  * Invariants.
  *   I1  a page is free if and only if its bit is set, in a chunk that is cut. The masks are the only truth about pages; entries of queues are hints.
  *       Chunk allocators: bits beyond the pages are set, and never taken: the lowest ones are, of which there are enough (I4). So a bit is 0 only if a page is
@@ -14,7 +14,7 @@
  *       moment, until it sees the class. Who owns the page keeps the chunk from being cut again until it is counted. The second free then takes the page back
  *       as a caller that wants one does, by a reservation and the bit; if it gets none, since others have reserved all or the chunk is free, the page stays
  *       freed. So both are undone or none, and I4 holds.
- *   I2  a queue has at most one entry for a chunk, and it or a thread has one if bit q of queued is set.
+ *   I2  there is at most one entry for a chunk and a queue, and it is in the queue, in a cell, or in a thread's hand, if bit q of queued is set.
  *   I3  page allocators: a mask that is not 0 has an entry, in the queue of its class, in a cell (cells.h) or in a caller's hand, or the thread that made it so is
  *       about to enqueue it. It may have several: one whose last page was taken by a caller without the entry (a sweep, or one that left it in a cell) gets
  *       another one with the next free; so does one that a caller found which looked for what a queue refused (mm_queue_recover). Who has an entry whose mask
@@ -58,6 +58,8 @@ MM_FN uint32_t mm_chunk_count(uint64_t header) { return (uint32_t)header & 0xfff
 MM_FN int mm_chunk_is_cut(uint64_t header) { return ((uint32_t)header & (MM_OURO_CUT | 1u << 31)) == MM_OURO_CUT; }
 MM_FN int mm_chunk_is_of(uint64_t header, uint32_t q) { return mm_chunk_is_cut(header) && mm_chunk_class(header) == q; }
 MM_FN uint64_t mm_chunk_queued(uint32_t q) { return 1ull << (32 + q); }
+
+#define MM_OURO_CELLED mm_chunk_queued(MM_OURO_QUEUES)
 
 /* Log2 of the pages of a chunk of class q; its masks; the bits of each. */
 MM_FN uint32_t mm_chunk_pages_shift(uint32_t q) { return MM_OURO_CLASSES - 1 - q; }

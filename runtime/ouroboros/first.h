@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The first draw of malloc, for page allocators: what is frequent, in a function that calls no other. The rest is in mm_pages_settle, and in the draw that follows
- * (malloc.h).
+/* The first draw of malloc: what is frequent, in a function that calls no other. The rest is in the draw that follows (malloc.h); of page allocators, first in
+ * mm_pages_settle.
  *
- * Lanes that want the same class take pages of the entry in the warp's cell (cells.h), or else of entries of the class's queue: as many as have enough pages if all
+ * Chunk allocators. Lanes that want the same class take pages of the chunk that the warp's cell names (hints.h), if it has enough for all of them.
+ * Page allocators. Lanes that want the same class take pages of the entry in the warp's cell (cells.h), or else of entries of the class's queue: as many as have enough pages if all
  *   of them are free. They do not look whether there are any: a look at the word that all warps add to takes as long as the addition. (Those of a list look
  *   whether its slots can be found without a long walk.) Each entry serves its share of the lanes.
  * An entry of the queue of which pages are left goes into the warp's cell, if that is empty; else into the queue.
@@ -14,7 +15,7 @@
 
 #include "runtime/ouroboros/malloc.h"
 
-#if MM_OURO_SOON
+#if MM_OURO_ENTRY == MM_OURO_PAGES
 /* Tokens: MM_TOKEN, a kind, and
  *   MM_PAGE_NONE   bytes: 14
  *   MM_PAGE_TAKE   {position : 44 | bytes : 14}   the lane has drawn a position of its class's queue, with a right, and found no entry
@@ -173,6 +174,23 @@ MM_FN_RARE uint64_t mm_pages_settle(const struct mm_heap_ref *ref, uint64_t toke
     mm_warp_sync(here);
     mm_lanes_put(ref, here, q, entry);
     mm_warp_sync(here);
+    return result;
+}
+#else
+/* The first draw of chunk allocators, by the present lanes: pages of the chunk in the warp's cell. Returns the caller's address, or a token. */
+MM_FN_RARE uint64_t mm_chunks_draw_soon(const struct mm_heap_ref *ref, uint32_t bytes) {
+    const uint32_t q = mm_listed_units(bytes) - 1, here = mm_warp_group(bytes >> 16), group = mm_warp_match(here, q), leader = mm_ctz(group);
+    const uint32_t rank = mm_popcount(group & mm_warp_before());
+    struct mm_pages_got got = {0, 0, MM_QUEUE_NONE};
+    if (rank == 0 && q < MM_OURO_CELL_FREE) {
+        const uint32_t held = mm_load_relaxed_u32(mm_cell_of(ref, q));
+        if (held != 0) got = mm_chunk_take_soon(ref, held - 1, q, mm_popcount(group), mm_popcount(group));
+    }
+    const uint32_t mask = mm_warp_shuffle(here, got.mask, leader);
+    const uint64_t bits = mm_warp_shuffle_u64(here, got.bits, leader);
+    uint64_t result = MM_TOKEN | bytes;
+    if (rank < mm_popcount(bits)) result = mm_chunk_address(ref, mask, mm_bits_select(bits, rank), q);
+    mm_warp_sync(here); /* the lanes leave together */
     return result;
 }
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* malloc of pages: the lanes of a warp that want the same class ask together. Termination and NULL: listed/malloc.h.
  *
- * A draw. 1. Rights to entries of the class's queue: as many as have enough pages if all of them are free, for all lanes, by one addition; in later rounds four
+ * A draw. Chunk allocators first look into cells (hints.h), and again when the queue has nothing. 1. Rights to entries of the class's queue: as many as have enough pages if all of them are free, for all lanes, by one addition; in later rounds four
  *   times as many, since entries had fewer pages. Each entry serves its share of the lanes. 2. If there is no entry: take pages of masks in some cells (cells.h),
  *   or put into the queue what did not find a place in it before (mm_queue_recover). 3. If there is nothing, or MM_OURO_TRIES rounds found too few pages: wait
- *   for pages that another warp is about to enqueue, or cut free chunks, as many as the lanes need. 4. If there are none, the list of segments grows.
+ *   for pages that another warp is about to enqueue, or cut free chunks, as many as the lanes need. An entry of a chunk that is not free costs a round, and the
+ *   last warps of a kernel may meet many: so chunk allocators have MM_OURO_ROUNDS. 4. If there are none, the list of segments grows.
  * The first draw comes before all that listed/malloc.h does: a call in a heap with free pages reads no word of the list.
  * Units of listed/malloc.h. A request of class q has q + 1 units, a free chunk MM_OURO_CLASSES. So a sweep that saw a free page of a larger class proves
  *   nothing to a caller that wants a smaller one, and such a caller begins anew MM_LISTED_UNSURE times before it gets NULL.
@@ -12,7 +13,7 @@
 #ifndef MM_OURO_MALLOC_H
 #define MM_OURO_MALLOC_H
 
-#include "runtime/ouroboros/cells.h"
+#include "runtime/ouroboros/hints.h"
 
 #include "runtime/listed/list.h"
 
@@ -97,8 +98,21 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
     uint32_t left = group, from = q;
     uint64_t address = 0;
     int is_refilled = 0;
+    enum mm_cells cells = MM_CELLS_OWN;
     MM_ROLLED
-    for (uint32_t rounds = 0; left != 0 && rounds < 2 * MM_OURO_TRIES; rounds++) {
+    for (uint32_t rounds = 0; left != 0 && rounds < MM_OURO_ROUNDS; rounds++) {
+        if (MM_OURO_ENTRY == MM_OURO_CHUNKS && cells != MM_CELLS_NONE) { /* a chunk that a cell names, for all lanes */
+            struct mm_pages_got got = {0, 0, MM_QUEUE_NONE};
+            if (lane == leader) got = mm_cells_chunk(ref, q, mm_popcount(left), cells);
+            mm_warp_sync(group);
+            const uint32_t mask = mm_warp_shuffle(group, got.mask, leader), in = mm_popcount(left & mm_bits_low(lane));
+            const uint64_t bits = mm_warp_shuffle_u64(group, got.bits, leader);
+            if (left >> lane & 1 && in < mm_popcount(bits)) address = mm_chunk_address(ref, mask, mm_bits_select(bits, in), q);
+            if (cells == MM_CELLS_FREE && bits == 0) break;
+            left = mm_warp_ballot(group, address == 0);
+            cells = MM_CELLS_NONE;
+            if (left == 0) break;
+        }
         const uint32_t wanted = mm_popcount(left), rank = mm_popcount(left & mm_bits_low(lane)), least = (wanted - 1) / pages + 1;
         uint32_t rights = 0, is_last = 0;
         uint64_t first = 0;
@@ -124,9 +138,14 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         first = mm_warp_shuffle_u64(group, first, leader);
         rights = found & 255, from = found >> 8 & 255;
         if (from != q) view = mm_queue_view(ref, from);
-        if (found >> 16 != 0) break;
+        if (found >> 16 != 0) {
+            if (MM_OURO_ENTRY == MM_OURO_PAGES) break;
+            cells = MM_CELLS_FREE;
+            continue;
+        }
         if (rights == 0) {
-            const uint64_t page = MM_OURO_SOON ? mm_cells_take(ref, group, (int)(left >> lane & 1), q) : 0;
+            const uint64_t page = MM_OURO_ENTRY == MM_OURO_PAGES ? mm_cells_take(ref, group, (int)(left >> lane & 1), q) : 0;
+            if (2 * wanted <= pages) cells = MM_CELLS_OTHERS;
             if (page != 0) address = page;
             const uint32_t rest = mm_warp_ballot(group, address == 0);
             if (rest == left && !is_refilled) is_refilled = !mm_queue_refill(ref, group, q);
@@ -143,6 +162,7 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         if (entry != MM_QUEUE_NONE) {
             const uint32_t share = ((wanted - rank - 1) * inverse >> 16) + 1;
             got = from != q ? mm_chunk_cut(ref, entry, q, share, 1) : mm_entry_take(ref, entry, q, share);
+            if (MM_OURO_ENTRY == MM_OURO_CHUNKS && got.bits != 0) mm_cell_note(ref, q, entry);
         }
         mm_warp_sync(group);
         const uint32_t of = mm_bits_select(left, rank - which * rights), mask = mm_warp_shuffle(group, got.mask, of);
@@ -193,7 +213,7 @@ MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uin
     mm_queue_reserve(ref, q, 1);
     struct mm_pages_got got = mm_chunk_cut(ref, chunk, q, 1, 0);
     if (got.bits == 0 && MM_OURO_ENTRY == MM_OURO_CHUNKS) {
-        got = mm_chunk_take(ref, chunk, q, 1);
+        got = mm_chunk_take(ref, chunk, q, 1, 1);
         if (mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, chunk)), q)) mm_chunk_enqueue(ref, chunk, q);
     }
     MM_ROLLED

@@ -5,12 +5,14 @@
  *   atomic and; who has it puts it back if any are left. A free that makes a mask other than 0 enqueues it. In the paper an entry names one page; with 64 there
  *   is room for all entries that there can be, and frees of neighbours cost one entry. A chunk keeps its class for ever.
  * Chunk allocators (MM_OURO_CHUNKS): an entry names a chunk. Who has the entry reserves pages by lowering the number of free pages, then clears as many bits,
- *   beginning at any mask; as many are set (chunk.h, I4). A free raises the number. If all pages are free then, it makes the chunk free, for any class; an
- *   entry of the old class stays in its queue, marked in `queued`, until a caller meets it, or the chunk has that class again.
+ *   beginning at any mask; as many are set (chunk.h, I4). By hints callers take pages without the entry, so it may name a chunk without any (hints.h). A free
+ *   raises the number. If all pages are free then, it makes the chunk free, for any class; an entry of the old class stays in its queue, marked in `queued`,
+ *   until a caller meets it, or the chunk has that class again.
  */
 #ifndef MM_OURO_PAGES_H
 #define MM_OURO_PAGES_H
 
+#include "runtime/ouroboros/cells.h"
 #include "runtime/ouroboros/fresh.h"
 #include "runtime/ouroboros/queue.h"
 
@@ -62,28 +64,32 @@ MM_FN int mm_chunk_settle(const struct mm_heap_ref *ref, uint32_t chunk, uint32_
         if (mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(q))) return 0;
     }
 }
-/* Takes up to n pages of one mask of a chunk of class q. Acquires. */
-MM_FN_RARE struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n) {
-    uint64_t *at = mm_chunk_header(ref, chunk), rest;
+/* Takes up to n pages, and at least `least`, of one mask of a chunk of class q. Begins where pages are left if others took them in order. Acquires. */
+MM_FN struct mm_pages_got mm_chunk_take_soon(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n, uint32_t least) {
+    uint64_t *at = mm_chunk_header(ref, chunk);
     struct mm_pages_got got = {0, 0, MM_QUEUE_NONE};
-    uint32_t reserved = 0;
+    uint32_t reserved = 0, in = 0;
     MM_ROLLED
     while (reserved == 0) {
         const uint64_t header = mm_load_relaxed_u64(at);
-        if (!mm_chunk_is_of(header, q) || mm_chunk_count(header) == 0) return got;
-        const uint32_t k = mm_at_most(n, mm_chunk_count(header));
+        const uint32_t count = mm_chunk_count(header), k = mm_at_most(n, count);
+        if (!mm_chunk_is_of(header, q) || count < least) return got;
+        in = mm_chunk_pages(q) - count;
         if (mm_cas_acquire_u64(at, header, header - k)) reserved = k;
     }
-    uint32_t in = mm_random() % mm_chunk_masks(q);
     MM_ROLLED
-    for (uint32_t tries = 0; got.bits == 0 && tries < MM_TREE_TRIES; tries++) {
-        got.mask = chunk * MM_OURO_MASKS + in;
-        got.bits = mm_mask_take(ref, got.mask, reserved, &rest);
-        in = (in + 1) % mm_chunk_masks(q);
+    for (uint32_t tries = 0; got.bits == 0 && tries < MM_TREE_TRIES; tries++, in += 64) {
+        got.mask = chunk * MM_OURO_MASKS + in / 64 % mm_chunk_masks(q);
+        uint64_t *const mask = mm_chunk_mask(ref, got.mask), seen = mm_load_relaxed_u64(mask), behind = seen & mm_chunk_mask_pages(q) & ~mm_bits_low(in % 64);
+        const uint64_t bits = mm_bits_first(mm_popcount(behind) >= reserved ? behind : seen, reserved);
+        if (bits != 0) got.bits = mm_and_acquire_u64(mask, ~bits) & bits;
     }
     reserved -= mm_popcount(got.bits);
     if (reserved != 0) mm_add_acq_rel_u64(at, reserved);
     return got;
+}
+MM_FN_RARE struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n, uint32_t least) {
+    return mm_chunk_take_soon(ref, chunk, q, n, least);
 }
 
 /* The caller has an entry of queue q: takes up to n pages. It has to put the entry back if some are left. Acquires. In page allocators a chunk keeps its
@@ -91,7 +97,7 @@ MM_FN_RARE struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint
 MM_FN struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t entry, uint32_t q, uint32_t n) {
     struct mm_pages_got got = {0, entry, MM_QUEUE_NONE};
     uint64_t rest = 0;
-    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) got = mm_chunk_take(ref, entry, q, n), rest = (uint64_t)mm_chunk_settle(ref, entry, q);
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) got = mm_chunk_take(ref, entry, q, n, 1), rest = (uint64_t)mm_chunk_settle(ref, entry, q);
     else got.bits = mm_mask_take(ref, entry, n, &rest);
     if (rest != 0) got.again = entry;
     return got;
@@ -110,7 +116,8 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
         const int is_held = (uint32_t)header == MM_LISTED_FULL && mm_load_relaxed_u8(mm_page_owner(ref, chunk / MM_OURO_PAGE_CHUNKS)) == MM_LISTED_OWNER;
         if (is_held) mm_entry_put(ref, MM_OURO_FREE, chunk, 1, MM_OURO_LONG_LOOKS);
         if (is_held || mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(MM_OURO_FREE))) return got;
-    } while ((uint32_t)header != 0 || !mm_cas_acquire_u64(at, header, (has_entry ? header & ~mm_chunk_queued(MM_OURO_FREE) : header) | MM_OURO_PREPARED));
+    } while ((uint32_t)header != 0 ||
+             !mm_cas_acquire_u64(at, header, (has_entry ? header & ~(mm_chunk_queued(MM_OURO_FREE) | MM_OURO_CELLED) : header) | MM_OURO_PREPARED));
     const uint32_t pages = mm_chunk_pages(q), k = mm_at_most(mm_at_most(n, pages), 64), masks = mm_chunk_masks(q);
     got.bits = mm_bits_low(k);
     MM_ROLLED
@@ -176,6 +183,10 @@ MM_FN int mm_page_mark(const struct mm_heap_ref *ref, uint64_t off, uint32_t *of
 MM_FN int mm_page_free(const struct mm_heap_ref *ref, uint32_t here, uint64_t off) {
     uint32_t q = 0, entry = MM_QUEUE_NONE;
     const int misuse = mm_page_mark(ref, off, &q, &entry);
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) { /* of those that become free the cell keeps one */
+        const uint32_t frees = mm_warp_ballot(here, entry != MM_QUEUE_NONE && q == MM_OURO_FREE);
+        if ((frees & (0 - frees)) >> mm_warp_lane() == 1 && mm_cell_keep(ref, entry)) entry = MM_QUEUE_NONE;
+    }
     mm_lanes_put(ref, here, q, entry);
     return misuse;
 }

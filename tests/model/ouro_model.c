@@ -98,7 +98,7 @@ static void one_full(void) {
     listed(2);
     for (uint32_t i = 0; i < MM_OURO_SEGMENT_CHUNKS; i++) world_malloc(LARGE, 1);
 }
-#if MM_OURO_SOON
+#if MM_OURO_ENTRY == MM_OURO_PAGES
 /* A lane that is alone takes the last page of a mask, whose entry stays in its cell. Another one, in the same place, frees a page of it, takes it, drops the entry,
  * and puts the one that comes with the next free into the cell. */
 #define QUARTER (LARGE / 4)
@@ -224,7 +224,7 @@ static const struct model_scenario scenarios[] = {
     {"ouro-grow-at-once-and-take", one_listed_two_wanted, {add_wanted, add_wanted, large_passed}, check_some, 1, 0},
     {"ouro-grow-host", one_to_map, {small_kept, small_kept, serve}, check_host, 1, 1},
     {"ouro-large", one_segment, {large_kept, large_kept}, check_all, 2, 0},
-#if MM_OURO_SOON
+#if MM_OURO_ENTRY == MM_OURO_PAGES
     {"ouro-last-in-a-cell", last_quarter, {quarter_kept, quarters}, check_all, 2, 0},
 #endif
 };

@@ -58,7 +58,7 @@ START_TEST(what_was_refused) {
     /* and not by a sweep for each; takers of -s-c first come to positions that were drawn in vain */
     unit_le(mm_list_state(ref)->round / MM_FLIGHT_WORD_ONE, rounds + n / (MM_OURO_QUEUE == MM_OURO_S && IS_CHUNKS ? 16 : 4 * per));
     unit_holds(take(16) == NULL, "more than there is");
-    unit_eq(refused(), 0);
+    if (!IS_CHUNKS || MM_OURO_QUEUE != MM_OURO_S) unit_eq(refused(), 0); /* there positions that were drawn in vain are before what is in the queue */
 }
 END_TEST
 
@@ -102,7 +102,7 @@ START_TEST(one_wait_for_a_segment) {
     for (uint32_t c = 1; _i == 1 && c < SEGMENTS * MM_OURO_SEGMENT_CHUNKS; c += 2) *mm_chunk_header(ref, c) |= mm_chunk_queued(MM_OURO_FREE);
     unit_waits = 0;
     unit_holds(mm_list_add(ref, 1, MM_LISTED_ANY) == MM_LISTED_MORE, "no segment came");
-    unit_eq(refused(), mm_list_count(ref) * MM_OURO_SEGMENT_CHUNKS / (1 + _i));
+    unit_eq(refused(), mm_list_count(ref) * MM_OURO_SEGMENT_CHUNKS / (1 + _i) - 1); /* a cell has one */
     unit_le(unit_waits, MM_OURO_LONG_LOOKS + 2 * (long)refused());
     unit_holds(take(256) != NULL, "NULL");
     if (_i == 0) unit_sound(&heap, 256);
