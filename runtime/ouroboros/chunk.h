@@ -59,7 +59,7 @@ MM_FN int mm_chunk_is_cut(uint64_t header) { return ((uint32_t)header & (MM_OURO
 MM_FN int mm_chunk_is_of(uint64_t header, uint32_t q) { return mm_chunk_is_cut(header) && mm_chunk_class(header) == q; }
 MM_FN uint64_t mm_chunk_queued(uint32_t q) { return 1ull << (32 + q); }
 
-#define MM_OURO_CELLED mm_chunk_queued(MM_OURO_QUEUES)
+#define MM_OURO_CELLED mm_chunk_queued(MM_OURO_QUEUES) /* see queued */
 
 /* Log2 of the pages of a chunk of class q; its masks; the bits of each. */
 MM_FN uint32_t mm_chunk_pages_shift(uint32_t q) { return MM_OURO_CLASSES - 1 - q; }

@@ -66,7 +66,7 @@ MM_FN int mm_chunk_settle(const struct mm_heap_ref *ref, uint32_t chunk, uint32_
 }
 /* Takes up to n pages, and at least `least`, of one mask of a chunk of class q. Begins where pages are left if others took them in order. Acquires. */
 MM_FN struct mm_pages_got mm_chunk_take_soon(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n, uint32_t least) {
-    uint64_t *at = mm_chunk_header(ref, chunk);
+    uint64_t *at = mm_chunk_header(ref, chunk), rest;
     struct mm_pages_got got = {0, 0, MM_QUEUE_NONE};
     uint32_t reserved = 0, in = 0;
     MM_ROLLED
@@ -80,9 +80,7 @@ MM_FN struct mm_pages_got mm_chunk_take_soon(const struct mm_heap_ref *ref, uint
     MM_ROLLED
     for (uint32_t tries = 0; got.bits == 0 && tries < MM_TREE_TRIES; tries++, in += 64) {
         got.mask = chunk * MM_OURO_MASKS + in / 64 % mm_chunk_masks(q);
-        uint64_t *const mask = mm_chunk_mask(ref, got.mask), seen = mm_load_relaxed_u64(mask), behind = seen & mm_chunk_mask_pages(q) & ~mm_bits_low(in % 64);
-        const uint64_t bits = mm_bits_first(mm_popcount(behind) >= reserved ? behind : seen, reserved);
-        if (bits != 0) got.bits = mm_and_acquire_u64(mask, ~bits) & bits;
+        got.bits = mm_mask_take(ref, got.mask, reserved, &rest);
     }
     reserved -= mm_popcount(got.bits);
     if (reserved != 0) mm_add_acq_rel_u64(at, reserved);
@@ -106,6 +104,7 @@ MM_FN struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t 
 /* Cuts a free chunk into pages of class q, takes n of them, and enqueues the rest: queue q has room (mm_queue_reserve). has_entry: the caller has the chunk's
  * entry of the queue of free chunks. Returns nothing if the chunk is not free. */
 MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n, int has_entry) {
+    const uint64_t entry = mm_chunk_queued(MM_OURO_FREE) | MM_OURO_CELLED;
     uint64_t *at = mm_chunk_header(ref, chunk), header;
     struct mm_pages_got got = {0, chunk * MM_OURO_MASKS, MM_QUEUE_NONE};
     do {
@@ -115,9 +114,8 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
         /* a warp looks whether the segment can leave the list; if it does leave, the next one that meets the entry drops it */
         const int is_held = (uint32_t)header == MM_LISTED_FULL && mm_load_relaxed_u8(mm_page_owner(ref, chunk / MM_OURO_PAGE_CHUNKS)) == MM_LISTED_OWNER;
         if (is_held) mm_entry_put(ref, MM_OURO_FREE, chunk, 1, MM_OURO_LONG_LOOKS);
-        if (is_held || mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(MM_OURO_FREE))) return got;
-    } while ((uint32_t)header != 0 ||
-             !mm_cas_acquire_u64(at, header, (has_entry ? header & ~(mm_chunk_queued(MM_OURO_FREE) | MM_OURO_CELLED) : header) | MM_OURO_PREPARED));
+        if (is_held || mm_cas_acq_rel_u64(at, header, header & ~entry)) return got;
+    } while ((uint32_t)header != 0 || !mm_cas_acquire_u64(at, header, (has_entry ? header & ~entry : header) | MM_OURO_PREPARED));
     const uint32_t pages = mm_chunk_pages(q), k = mm_at_most(mm_at_most(n, pages), 64), masks = mm_chunk_masks(q);
     got.bits = mm_bits_low(k);
     MM_ROLLED

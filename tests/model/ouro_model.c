@@ -184,7 +184,7 @@ static void check_empty(void) {
 }
 
 /* Preemptions of what takes long, and does not depend on the kind of queue. */
-#define LONG (MM_OURO_QUEUE == MM_OURO_S ? 2 : 1)
+#define LONG (MM_OURO_QUEUE == MM_OURO_S && !IS_CHUNKS ? 2 : 1)
 static const struct model_scenario scenarios[] = {
     {"ouro-first-requests", none_listed, {small_kept, small_kept}, check_all, 2, 0},
     {"ouro-requests", one_segment, {small_passed, small_passed, large_passed}, check_empty, 2, 0},
