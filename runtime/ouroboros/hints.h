@@ -10,8 +10,8 @@
  *   way, and right again when the chunk becomes free. (Entries of cut chunks in the queue: at the end of a kernel some warps met thousands of them, one by one,
  *   and the list grew from 256 to 3,840 segments.)
  * MM_OURO_CELLED is a hint, too: it is set after the entry is in the cell, and may be set later than somebody takes it out.
- * Stale. A free chunk whose entry is in a cell of a place that no longer asks is found by callers that find neither a free chunk in the queue, nor a fresh one, nor
- *   a free segment; or by sweeps. (With callers that look before the list grows, the first malloc of a heap took 30 to 60 % longer.)
+ * Stale. A free chunk whose entry is in a cell of a place that no longer asks is found by callers that find neither a free chunk in the queue nor a fresh one, or
+ *   by sweeps.
  */
 #ifndef MM_OURO_HINTS_H
 #define MM_OURO_HINTS_H

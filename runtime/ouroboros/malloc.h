@@ -139,8 +139,8 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         rights = found & 255, from = found >> 8 & 255;
         if (from != q) view = mm_queue_view(ref, from);
         if (found >> 16 != 0) {
-            if (MM_OURO_ENTRY == MM_OURO_PAGES || mm_warp_ballot(group, mm_tree_find(mm_segment_free_tree(ref), 0) != MM_TREE_NONE) != 0) break;
-            cells = MM_CELLS_FREE; /* the list cannot grow */
+            if (MM_OURO_ENTRY == MM_OURO_PAGES) break;
+            cells = MM_CELLS_FREE;
             continue;
         }
         if (rights == 0) {
