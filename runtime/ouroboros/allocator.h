@@ -13,31 +13,29 @@
 #define MM_SMALL_BYTES_MAX ((uint64_t)MM_OURO_CHUNK_BYTES)
 #define MM_SMALL_ALIGN_MAX MM_OURO_CHUNK_BYTES /* a page begins at a multiple of its size */
 
-/* A heap with free pages needs nothing else. */
+/* A heap with free pages needs nothing else. What is left of a call is inlined, as that of gallatin. */
 #if MM_OURO_ENTRY == MM_OURO_CHUNKS
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_chunks_draw_soon(ref, (uint32_t)bytes); }
-MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
-    const uint32_t here = mm_warp_group(token >> 63);
-    const uint64_t got = mm_pages_draw(ref, mm_listed_units(token & ~MM_TOKEN) - 1);
-    if (got != 0) token = got;
-    mm_warp_sync(here);
-    void *p = (void *)token;
-    if (token & MM_TOKEN) p = mm_listed_malloc(ref, token);
-    mm_warp_sync(here);
-    return p;
-}
+MM_FN uint64_t mm_small_settle(const struct mm_heap_ref *ref, uint32_t here, uint64_t token) { return (void)ref, (void)here, token; }
+MM_FN uint64_t mm_small_bytes(uint64_t token) { return token & ~MM_TOKEN; }
 #else
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_pages_draw_soon(ref, (uint32_t)bytes); }
-/* Inlined, as that of gallatin. */
-MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
-    const uint32_t here = mm_warp_group(token >> 63);
+/* What a lane has left (first.h). */
+MM_FN uint64_t mm_small_settle(const struct mm_heap_ref *ref, uint32_t here, uint64_t token) {
     const uint32_t is_put = mm_page_kind(token) == MM_PAGE_GOT && !(token & MM_PAGE_LAST);
     if (!is_put && mm_page_kind(token) != MM_PAGE_NONE) token = mm_pages_settle(ref, token); /* all have passed after this: a put may wait for a queue chunk */
     mm_warp_sync(here);
     if (is_put) token = mm_pages_put_soon(ref, token);
     mm_warp_sync(here);
-    if (token & MM_TOKEN) {
-        const uint64_t got = mm_pages_draw(ref, mm_listed_units(mm_page_bytes(token)) - 1);
+    return token;
+}
+MM_FN uint64_t mm_small_bytes(uint64_t token) { return mm_page_bytes(token); }
+#endif
+MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
+    const uint32_t here = mm_warp_group(token >> 63);
+    token = mm_small_settle(ref, here, token);
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS || (token & MM_TOKEN)) { /* of chunk allocators nothing else is left */
+        const uint64_t got = mm_pages_draw(ref, mm_listed_units(mm_small_bytes(token)) - 1);
         if (got != 0) token = got;
     }
     mm_warp_sync(here);
@@ -46,7 +44,6 @@ MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
     mm_warp_sync(here);
     return p;
 }
-#endif
 MM_FN uint32_t mm_small_aligned(uint64_t bytes, uint64_t align) { return (uint32_t)(bytes > align ? bytes : align); }
 
 /* What is left of a free (core/handles.h): MM_DEFERRED_SLICE or MM_DEFERRED_TWICE, and where in the heap the page begins, in bytes. */
