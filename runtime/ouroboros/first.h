@@ -3,12 +3,13 @@
  * mm_pages_settle.
  *
  * Chunk allocators. Lanes that want the same class take pages of the chunk that the warp's cell names (hints.h), if it has enough for all of them.
- * Page allocators. Lanes that want the same class take pages of the entry in the warp's cell (cells.h), or else of entries of the class's queue: as many as have enough pages if all
- *   of them are free. They do not look whether there are any: a look at the word that all warps add to takes as long as the addition. (Those of a list look
- *   whether its slots can be found without a long walk.) Each entry serves its share of the lanes.
+ * Page allocators. Lanes that want the same class take pages of the entry in the warp's cell (cells.h), or else of entries of the class's queue: as many as
+ *   have enough pages if all of them are free. They do not look whether there are any: a look at the word that all warps add to takes as long as the addition.
+ *   (Those of a list look whether its slots can be found without a long walk.) Each entry serves its share of the lanes.
  * An entry of the queue of which pages are left goes into the warp's cell, if that is empty; else into the queue.
  * Tokens. What a lane has left to do (mm_pages_settle), or that it has no page: the next draw is for it.
- * Progress. No wait; no loop, but for positions beyond 32 bits (array.h), and a few steps along a list (links.h).
+ * Progress. No wait; no loop, but for positions beyond 32 bits (array.h), a few steps along a list (links.h), and a compare-and-swap of a chunk's header, which
+ *   fails if another caller's succeeded, and looks into a few masks.
  */
 #ifndef MM_OURO_FIRST_H
 #define MM_OURO_FIRST_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* malloc of pages: the lanes of a warp that want the same class ask together. Termination and NULL: listed/malloc.h.
  *
- * A draw. Chunk allocators first look into cells (hints.h), and again when the queue has nothing. 1. Rights to entries of the class's queue: as many as have enough pages if all of them are free, for all lanes, by one addition; in later rounds four
- *   times as many, since entries had fewer pages. Each entry serves its share of the lanes. 2. If there is no entry: take pages of masks in some cells (cells.h),
- *   or put into the queue what did not find a place in it before (mm_queue_recover). 3. If there is nothing, or MM_OURO_TRIES rounds found too few pages: wait
- *   for pages that another warp is about to enqueue, or cut free chunks, as many as the lanes need. An entry of a chunk that is not free costs a round, and the
- *   last warps of a kernel may meet many: so chunk allocators have MM_OURO_ROUNDS. 4. If there are none, the list of segments grows.
+ * A draw. Chunk allocators first look into cells (hints.h), and again when the queue has nothing. 1. Rights to entries of the class's queue: as many as have
+ *   enough pages if all of them are free, for all lanes, by one addition; in later rounds four times as many, since entries had fewer pages. Each entry serves
+ *   its share of the lanes. 2. If there is no entry: take pages of masks in some cells (cells.h), or put into the queue what did not find a place in it before
+ *   (mm_queue_recover). 3. If there is nothing, or MM_OURO_TRIES rounds found too few pages: wait for pages that another warp is about to enqueue, or cut free
+ *   chunks, as many as the lanes need. An entry of a chunk that is not free costs a round, and the last warps of a kernel may meet many: so chunk allocators
+ *   have MM_OURO_ROUNDS. 4. If there are none, the list of segments grows.
  * The first draw comes before all that listed/malloc.h does: a call in a heap with free pages reads no word of the list.
  * Units of listed/malloc.h. A request of class q has q + 1 units, a free chunk MM_OURO_CLASSES. So a sweep that saw a free page of a larger class proves
  *   nothing to a caller that wants a smaller one, and such a caller begins anew MM_LISTED_UNSURE times before it gets NULL.
