@@ -87,10 +87,13 @@ MM_FN int mm_list_is_changing(const struct mm_heap_ref *ref) {
     return mm_load_relaxed_u64(&mm_list_state(ref)->lock) != 0 || mm_load_relaxed_u64(&mm_list_state(ref)->coming) != 0;
 }
 
-/* The same in terms of `entered`: whether one may have entered since the caller saw `before`, or may be on its way. Ordered after what the caller has read. */
+/* The same in terms of `entered`: whether one may have entered since the caller saw `before`, or may be on its way. Ordered after what the caller has read; and
+ * `entered` is read last, since what is not coming any more has entered. */
 MM_FN int mm_list_has_changed(const struct mm_heap_ref *ref, uint32_t before) {
     mm_publish_fence();
-    return mm_list_is_changing(ref) || mm_load_relaxed_u32(&mm_list_state(ref)->entered) != before;
+    const int is_changing = mm_list_is_changing(ref);
+    mm_publish_fence();
+    return is_changing || mm_load_relaxed_u32(&mm_list_state(ref)->entered) != before;
 }
 
 /* Segments leaf * 64 + i, for each bit i, that wait for the lock; of the new ones, the number of the first one. leaf: that of the segment that has it. */
@@ -140,8 +143,9 @@ MM_FN void mm_list_enter(const struct mm_heap_ref *ref, uint32_t here, uint32_t 
     }
     mm_warp_sync(here);
     if (rank == 0) {
-        mm_store_relaxed_u32(&of->entered, mm_load_relaxed_u32(&of->entered) + 1);
+        const uint32_t entered = mm_load_relaxed_u32(&of->entered) + 1;
         mm_store_release_u32(&of->count, end);
+        mm_store_release_u32(&of->entered, entered); /* who reads it reads this count, or a later one */
     }
     mm_listed_entered(ref, here);
     if (rank == 0) mm_add_release_u64(&of->coming, 0 - (uint64_t)(end - count));

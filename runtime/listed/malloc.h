@@ -192,8 +192,9 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         }
         if (stage == MM_LISTED_PAGES) {
             is_span = mm_span_has_room(ref, bytes), stage = MM_LISTED_DONE;
+            /* in this order: a segment that is taken out of the free tree between the two is coming, or has entered */
             is_again =
-                !is_span && unsure < MM_LISTED_UNSURE && (mm_list_has_changed(ref, entered) || mm_tree_find(mm_segment_free_tree(ref), 0) != MM_TREE_NONE);
+                !is_span && unsure < MM_LISTED_UNSURE && (mm_tree_find(mm_segment_free_tree(ref), 0) != MM_TREE_NONE || mm_list_has_changed(ref, entered));
         }
         if (is_again) {
             stage = MM_LISTED_DRAW, probes = patience - 1, polls = 0, sweeps = 0, unsure++;

@@ -16,7 +16,12 @@
 /* A heap with free pages needs nothing else. What is left of a call is inlined, as that of gallatin. */
 #if MM_OURO_ENTRY == MM_OURO_CHUNKS
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_chunks_draw_soon(ref, (uint32_t)bytes); }
-MM_FN uint64_t mm_small_settle(const struct mm_heap_ref *ref, uint32_t here, uint64_t token) { return (void)ref, (void)here, token; }
+MM_FN uint64_t mm_small_settle(const struct mm_heap_ref *ref, uint32_t here, uint64_t token) {
+    const uint64_t bytes = (uint32_t)token;
+    if (token & MM_CHUNK_GAVE_BACK) mm_chunk_gave_back(ref, (uint32_t)(token >> 32) % (1u << 26), mm_listed_units(bytes) - 1);
+    mm_warp_sync(here);
+    return MM_TOKEN | bytes;
+}
 MM_FN uint64_t mm_small_bytes(uint64_t token) { return token & ~MM_TOKEN; }
 #else
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_pages_draw_soon(ref, (uint32_t)bytes); }

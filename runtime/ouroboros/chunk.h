@@ -21,6 +21,8 @@
  *       is 0 drops it.
  *   I4  chunk allocators: the number of free pages is at most the number of bits set; the difference is pages that callers have reserved, and pages that are
  *       being freed.
+ *   I5  chunk allocators: a chunk of class q whose number of free pages is not 0 has an entry of that class, or a thread that raised the number is about to look
+ *       whether bit q of queued is set, and to enqueue the chunk if not. An entry is dropped by a compare-and-swap that finds the number 0 (mm_chunk_settle).
  * Linearisation points. A page is handed out by the atomic and that clears its bit, and freed by the atomic or that sets it. A chunk is taken by the
  *   compare-and-swap of state from 0, and becomes free by the one to 0, which finds all pages counted.
  * Ordering. Setting a bit releases, clearing acquires. The addition that ends a preparation releases the masks.

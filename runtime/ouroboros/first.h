@@ -178,6 +178,11 @@ MM_FN_RARE uint64_t mm_pages_settle(const struct mm_heap_ref *ref, uint64_t toke
     return result;
 }
 #else
+/* Tokens: MM_TOKEN, bytes, and {MM_CHUNK_GAVE_BACK | chunk << 32}: mm_chunk_gave_back has to be called. */
+#define MM_CHUNK_GAVE_BACK (1ull << 58)
+MM_STATIC_ASSERT((MM_LISTED_SEGMENTS_MAX * (uint64_t)MM_OURO_SEGMENT_CHUNKS * MM_OURO_MASKS) <= 1u << 31 &&
+                     MM_LISTED_SEGMENTS_MAX * (uint64_t)MM_OURO_SEGMENT_CHUNKS <= 1u << 26,
+                 "masks have 31 bits, and chunks 26");
 /* The first draw of chunk allocators, by the present lanes: pages of the chunk in the warp's cell. Returns the caller's address, or a token. */
 MM_FN_RARE uint64_t mm_chunks_draw_soon(const struct mm_heap_ref *ref, uint32_t bytes) {
     const uint32_t q = mm_listed_units(bytes) - 1, here = mm_warp_group(bytes >> 16), group = mm_warp_match(here, q), leader = mm_ctz(group);
@@ -187,10 +192,11 @@ MM_FN_RARE uint64_t mm_chunks_draw_soon(const struct mm_heap_ref *ref, uint32_t 
         const uint32_t held = mm_load_relaxed_u32(mm_cell_of(ref, q));
         if (held != 0) got = mm_chunk_take_soon(ref, held - 1, q, mm_popcount(group), mm_popcount(group));
     }
-    const uint32_t mask = mm_warp_shuffle(here, got.mask, leader);
+    const uint32_t found = mm_warp_shuffle(here, got.mask | (got.again != MM_QUEUE_NONE ? 1u << 31 : 0), leader), mask = found & ~(1u << 31);
     const uint64_t bits = mm_warp_shuffle_u64(here, got.bits, leader);
     uint64_t result = MM_TOKEN | bytes;
     if (rank < mm_popcount(bits)) result = mm_chunk_address(ref, mask, mm_bits_select(bits, rank), q);
+    else if (rank == mm_popcount(bits) && found >> 31 != 0) result = MM_TOKEN | MM_CHUNK_GAVE_BACK | (uint64_t)(mask / MM_OURO_MASKS) << 32 | bytes;
     mm_warp_sync(here); /* the lanes leave together */
     return result;
 }

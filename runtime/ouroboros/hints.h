@@ -3,7 +3,8 @@
  *
  * Hints. A cell of a class below MM_OURO_CELL_FREE names the chunk from which callers in that place took pages last. Nobody needs the chunk's entry to take pages:
  *   they are reserved by the header, which says whether the chunk still has the class. So a hint is stored and read without any order, and may name anything.
- *   A caller takes pages by a hint only if there are enough for all of its lanes: else few pages would be left in each of many chunks.
+ *   A caller takes pages by a hint only if there are enough for all of its lanes: else few pages would be left in each of many chunks. If it gives back what it
+ *   has reserved, since one mask had too few, it enqueues the chunk, which may have lost its entry meanwhile (chunk.h, I5).
  * Free chunks. A cell of class MM_OURO_CELL_FREE has the entry of a chunk that became free (chunk.h, I2): it goes there if the cell is empty, else into the queue.
  *   Who takes it out has it, as one from the queue. So a caller that frees the last page of a chunk and wants one again needs no queue.
  *   A hint may name a free chunk. Its entry stays where it is if a caller cuts it now. It does so only if that is a cell (MM_OURO_CELLED): there it is in nobody's
@@ -61,6 +62,7 @@ MM_FN_RARE struct mm_pages_got mm_cells_chunk(const struct mm_heap_ref *ref, uin
         uint32_t *from = mm_cell_of(ref, q);
         held = which == MM_CELLS_OWN ? mm_load_relaxed_u32(from) : mm_cells_look(ref, q, &from);
         if (held != 0) got = mm_hint_take(ref, held - 1, q, n);
+        if (got.again != MM_QUEUE_NONE) mm_chunk_gave_back(ref, got.again, q);
     }
     const uint32_t tries = which == MM_CELLS_FREE ? MM_OURO_CELL_TRIES : which == MM_CELLS_OWN && n <= mm_chunk_pages(q);
     MM_ROLLED

@@ -202,9 +202,12 @@ MM_FN_RARE uint64_t mm_listed_find(const struct mm_heap_ref *ref, uint32_t s, ui
         const uint32_t q = mm_chunk_class(header);
         uint32_t units = 0;
         if ((uint32_t)header == 0) units = MM_OURO_CLASSES;
-        else if ((uint32_t)header == MM_OURO_PREPARED) most = MM_OURO_CLASSES; /* a moment later it may have anything */
+        else if ((uint32_t)header == MM_OURO_PREPARED || (uint32_t)header == MM_LISTED_FULL)
+            most = MM_OURO_CLASSES; /* a moment later it may have anything: somebody cuts it, or looks whether its segment can leave the list */
         else if (mm_chunk_is_cut(header) && mm_chunk_free_pages(ref, chunk, q) != 0) units = q + 1;
-        if (units != 0 && n <= MM_OURO_CLASSES && (units == n || (uint32_t)header == 0)) return chunk;
+        const int is_reserved =
+            MM_OURO_ENTRY == MM_OURO_CHUNKS && (uint32_t)header != 0 && mm_chunk_count(header) == 0; /* all of it: others are about to take it */
+        if (units != 0 && n <= MM_OURO_CLASSES && !is_reserved && (units == n || (uint32_t)header == 0)) return chunk;
         if (units > most) most = units;
     }
     return MM_LISTED_NONE + most;
@@ -215,7 +218,7 @@ MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uin
     struct mm_pages_got got = mm_chunk_cut(ref, chunk, q, 1, 0);
     if (got.bits == 0 && MM_OURO_ENTRY == MM_OURO_CHUNKS) {
         got = mm_chunk_take(ref, chunk, q, 1, 1);
-        if (mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, chunk)), q)) mm_chunk_enqueue(ref, chunk, q);
+        mm_chunk_gave_back(ref, chunk, q); /* draws did not find it */
     }
     MM_ROLLED
     for (uint32_t i = 0; MM_OURO_ENTRY == MM_OURO_PAGES && got.bits == 0 && i < mm_chunk_masks(q); i++) {

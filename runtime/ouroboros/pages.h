@@ -64,7 +64,12 @@ MM_FN int mm_chunk_settle(const struct mm_heap_ref *ref, uint32_t chunk, uint32_
         if (mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(q))) return 0;
     }
 }
-/* Takes up to n pages, and at least `least`, of one mask of a chunk of class q. Begins where pages are left if others took them in order. Acquires. */
+/* The caller has given pages of a chunk of class q back, and does not have its entry. */
+MM_FN_RARE void mm_chunk_gave_back(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
+    if (mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, chunk)), q)) mm_chunk_enqueue(ref, chunk, q);
+}
+/* Takes up to n pages, and at least `least`, of one mask of a chunk of class q. Begins where pages are left if others took them in order. Acquires. again: the
+ * chunk, if the caller has given back pages that it had reserved. Meanwhile the chunk may have lost its entry. Who does not have it has to enqueue the chunk. */
 MM_FN struct mm_pages_got mm_chunk_take_soon(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n, uint32_t least) {
     uint64_t *at = mm_chunk_header(ref, chunk), rest;
     struct mm_pages_got got = {0, 0, MM_QUEUE_NONE};
@@ -83,7 +88,7 @@ MM_FN struct mm_pages_got mm_chunk_take_soon(const struct mm_heap_ref *ref, uint
         got.bits = mm_mask_take(ref, got.mask, reserved, &rest);
     }
     reserved -= mm_popcount(got.bits);
-    if (reserved != 0) mm_add_acq_rel_u64(at, reserved);
+    if (reserved != 0) mm_add_acq_rel_u64(at, reserved), got.again = chunk;
     return got;
 }
 MM_FN_RARE struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n, uint32_t least) {
@@ -97,7 +102,7 @@ MM_FN struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t 
     uint64_t rest = 0;
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS) got = mm_chunk_take(ref, entry, q, n, 1), rest = (uint64_t)mm_chunk_settle(ref, entry, q);
     else got.bits = mm_mask_take(ref, entry, n, &rest);
-    if (rest != 0) got.again = entry;
+    got.again = rest != 0 ? entry : MM_QUEUE_NONE;
     return got;
 }
 

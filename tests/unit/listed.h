@@ -176,6 +176,7 @@ END_TEST
 
 /* At each step a segment is in the list or in the free tree, or else it is counted as coming, or the list is locked. */
 static uint32_t on_its_way;
+#define OTHER_WARP 1000u
 static void look_for_it(void) {
     int is_found =
         (mm_list_state(ref)->lock | mm_list_state(ref)->coming) != 0 || (*mm_tree_leaf(mm_segment_free_tree(ref), on_its_way) >> on_its_way % 64 & 1);
@@ -192,17 +193,18 @@ START_TEST(a_segment_on_its_way) {
 }
 END_TEST
 
-/* A caller sweeps the list while another warp takes the only free segment out of it. It stays in the free tree, or it comes back when the sweeps have ended.
- * Nothing is live in it, so the caller gets memory. */
+/* A caller sweeps the list while another warp takes the only free segment out of it. It stays in the free tree, or it comes back _i - 1 steps after the sweeps
+ * have ended. Nothing is live in it, so the caller gets memory. */
 static uint64_t rounds_before;
-static int comes_back;
+static int comes_back, comes_in;
+#define COMES_IN_MOST 12
 static void come_and_go(void) {
     struct mm_class_state *of = mm_list_state(ref);
     unit_each_step = NULL;
     if (of->coming != 0 && of->round & MM_FLIGHT_WORD_BUSY) {
         mm_tree_insert(mm_segment_free_tree(ref), on_its_way);
         of->coming = 0;
-    } else if (comes_back && of->round / MM_FLIGHT_WORD_ONE >= rounds_before + 2) {
+    } else if (comes_back && of->round / MM_FLIGHT_WORD_ONE >= rounds_before + 2 && comes_in-- == 0) {
         comes_back = 0;
         mm_list_add(ref, 1, MM_LISTED_ANY);
     }
@@ -213,18 +215,47 @@ START_TEST(a_segment_that_comes_and_goes) {
     on_its_way = mm_ctz(mm_segments_take(ref, 1, &leaf));
     take_the_rest();
     mm_list_state(ref)->coming = 1;
-    rounds_before = mm_list_state(ref)->round / MM_FLIGHT_WORD_ONE, comes_back = _i;
+    rounds_before = mm_list_state(ref)->round / MM_FLIGHT_WORD_ONE, comes_back = _i != 0, comes_in = _i - 1;
     busy_polls = 64, unit_each_step = come_and_go;
     const uint8_t *const p = take(1);
     unit_each_step = NULL, busy_polls = BUSY_POLLS;
     unit_eq(mm_list_state(ref)->coming, 0);
-    unit_eq((uint64_t)comes_back, 0);
+    if (_i <= 1) unit_eq((uint64_t)comes_back, 0);
     unit_eq(((uint64_t)p - ref->user_base) >> MM_SEGMENT_SHIFT, on_its_way);
 }
 END_TEST
 
+/* A segment enters, and is put into the place of another one that leaves, which a sweep has passed: the sweep has seen all, or it proves nothing. */
+static void add_any(void *arg) { (void)arg, mm_list_add(ref, 1, MM_LISTED_ANY); }
+static struct mm_listed_swept swept_behind;
+static void sweep_largest(void *arg) { (void)arg, swept_behind = mm_listed_sweep(ref, 1, MM_LISTED_UNITS_MAX, 1); }
+START_TEST(a_segment_in_place_of_another) {
+    int done = 0;
+    for (long steps = 0; !done; steps++) {
+        uint32_t leaf;
+        const uint32_t enters = mm_ctz(mm_segments_take(ref, 1, &leaf));
+        while (mm_list_count(ref) < SEGMENTS - 1) mm_list_add(ref, 1, MM_LISTED_ANY);
+        uint8_t *held;
+        for (uint32_t n = 0; (held = take(MM_SMALL_BYTES_MAX)) != NULL; n++) unit_lt(n, SEGMENTS * MM_SEGMENT_BYTES / 16);
+        const uint32_t leaves = mm_list_segment(ref, 0);
+        mm_tree_insert(mm_segment_free_tree(ref), enters);
+        mm_list_state(ref)->swept = 0, *mm_list_most(ref, leaves) = 77;
+        unit_actor_make(0, add_any, NULL), unit_actor_home[0] = OTHER_WARP;
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        unit_actor_make(1, sweep_largest, NULL), unit_actor_home[1] = OTHER_WARP + 1;
+        while (!unit_actor[1].done && *mm_list_most(ref, leaves) == 77) unit_go(1, 0);
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        /* it leaves as if nothing were live in it; the last one comes to its place */
+        if (mm_list_lock(ref)) mm_list_remove(ref, leaves), mm_list_unlock(ref, 1);
+        while (!unit_actor[1].done) unit_go(1, UNIT_TURN_STEPS);
+        unit_holds(swept_behind.address != 0 || swept_behind.most >= MM_LISTED_UNITS_MAX, "%ld steps: nothing, and most %u", steps, swept_behind.most);
+        tear_down(), set_up();
+    }
+}
+END_TEST
+
 /* While lanes of its own warp bring segments, a caller gets pages at once. */
-#define OTHER_WARP 1000u
 static long waited_steps;
 static void count_step(void) { waited_steps++; }
 START_TEST(a_list_that_its_own_warp_has) {
@@ -404,7 +435,8 @@ UNIT_SOME void listed_tests(TCase *tests) {
                                 a_segment_that_comes_is_not_retired,
                                 what_a_caller_wants};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
-    tcase_add_loop_test(tests, a_segment_that_comes_and_goes, 0, 2);
+    tcase_add_loop_test(tests, a_segment_that_comes_and_goes, 0, COMES_IN_MOST);
+    tcase_add_test(tests, a_segment_in_place_of_another);
 }
 
 #endif
