@@ -259,8 +259,8 @@
 /* Segments for each caller that looks for what a queue refused. */
 #define MM_OURO_VISITORS 4
 /* Cells of a class (cells.h): 137 multiprocessors of 64 warps have one each; classes that have them, the smallest ones, the last one of chunk allocators for free
- * chunks; cells that a caller looks at together before it cuts a chunk, and how often a lane that is alone does so, or one that looks for a free chunk. Queue
- * chunks behind the oldest one of a list in which a first draw of page allocators looks for its slot. */
+ * chunks; cells that a caller looks at together before it cuts a chunk, and how often a lane that is alone does so, or one that finds chunks there that are not
+ * free any more. Queue chunks behind the oldest one of a list in which a first draw of page allocators looks for its slot. */
 #define MM_OURO_CELLS 8768u
 #define MM_OURO_CELL_CLASSES 7u
 #define MM_OURO_CELL_LOOKS 8
