@@ -16,6 +16,9 @@ UNIT_OURO := ouroboros queues full_queues listed_usage stress warps
 # Those that have a first draw of their own.
 UNIT_OURO_SOON := first first_warps
 OURO_SOON_FACES := ouro_s_p ouro_va_p ouro_vl_p
+# Those that have hints.
+UNIT_OURO_HINTS := hints
+OURO_HINTS_FACES := ouro_s_c ouro_va_c ouro_vl_c
 # Threads of theirs under ThreadSanitizer: make check runs one face, stress-faces all of them, which takes minutes.
 UNIT_TSAN := run-walk_coop_tsan-stress
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h tools/mmbench/child/papers/probes*) tests/runner.h tools/kernels.h
@@ -25,13 +28,15 @@ UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --c
 .PHONY: check-unit check-unit-plain check-asan check-tsan check-walk check-regeff check-ouroboros stress-faces mutants
 .SECONDARY: $(UNIT_PLAIN:%=$(BUILD)/tests/unit/test_%) $(UNIT_SEQUENTIAL:%=$(BUILD)/tests/asan/test_%) $(BUILD)/tests/tsan/test_stress \
     $(foreach f,$(WALK_FACES),$(UNIT_WALK:%=$(BUILD)/tests/$f/test_%)) $(foreach f,$(RING_FACES),$(UNIT_RING:%=$(BUILD)/tests/$f/test_%)) \
-    $(foreach f,$(OURO_FACES),$(UNIT_OURO:%=$(BUILD)/tests/$f/test_%)) $(foreach f,$(OURO_SOON_FACES),$(UNIT_OURO_SOON:%=$(BUILD)/tests/$f/test_%))
+    $(foreach f,$(OURO_FACES),$(UNIT_OURO:%=$(BUILD)/tests/$f/test_%)) $(foreach f,$(OURO_SOON_FACES),$(UNIT_OURO_SOON:%=$(BUILD)/tests/$f/test_%)) \
+    $(foreach f,$(OURO_HINTS_FACES),$(UNIT_OURO_HINTS:%=$(BUILD)/tests/$f/test_%))
 # make check leaves out the plain build of the suites that it runs under AddressSanitizer.
 check: $(UNIT_THREADS:%=run-unit-%) check-asan check-tsan check-walk check-regeff check-ouroboros
 check-unit: $(UNIT_PLAIN:%=run-unit-%) check-asan check-tsan check-walk check-regeff check-ouroboros
 check-walk: $(foreach f,$(WALK_FACES),$(UNIT_WALK:%=run-$f-%))
 check-regeff: $(foreach f,$(RING_FACES),$(UNIT_RING:%=run-$f-%)) $(foreach f,$(BUMP_FACES),$(UNIT_BUMP:%=run-$f-%))
-check-ouroboros: $(foreach f,$(OURO_FACES),$(UNIT_OURO:%=run-$f-%)) $(foreach f,$(OURO_SOON_FACES),$(UNIT_OURO_SOON:%=run-$f-%))
+check-ouroboros: $(foreach f,$(OURO_FACES),$(UNIT_OURO:%=run-$f-%)) $(foreach f,$(OURO_SOON_FACES),$(UNIT_OURO_SOON:%=run-$f-%)) \
+    $(foreach f,$(OURO_HINTS_FACES),$(UNIT_OURO_HINTS:%=run-$f-%))
 stress: stress-faces
 stress-faces: $(TSAN_FACES:%=run-%-stress)
 check-unit-plain: $(UNIT_SEQUENTIAL:%=run-unit-%)
