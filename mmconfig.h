@@ -24,7 +24,7 @@
 
 /* Version of the interface between device code and libmm.so.1; a part of the heap variable's name. Raise it when struct mm_heap_ref, or anything that
  * is reached through it, changes its meaning. */
-#define MM_ABI_VERSION 14
+#define MM_ABI_VERSION 15
 /* libmm.so.1 recognises modules of this many earlier and this many later versions, to report them. */
 #define MM_ABI_OTHERS 8
 
@@ -201,16 +201,17 @@
 #define MM_GROW_REFUSAL_NS 10000000ull
 
 /* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has, or by what callers wait for. Segments that a
- * warp brings at once: a lane enters each. Looks of a lane while other warps bring segments, before it continues as if there were no segment: 0.3 s or more.
- * With 1024 short ones, some 2 ms, callers got NULL while another warp added 100 segments. Of so many looks, one is followed by a draw. Loads of a pause
- * between two looks: with 8, thousands of warps made each access to the list's words take 2 us. Words with a bit for each warp of a multiprocessor: more
+ * warp brings at once: a lane enters each. Waits of a lane while other warps bring segments, before it continues as if there were no segment: 0.3 s or more.
+ * With 1024 short ones, some 2 ms, callers got NULL while another warp added 100 segments. Of so many waits, one is followed by a draw. Looks of a wait, each
+ * one load; loads of a pause between two looks. Words with a bit for each warp of a multiprocessor: more
  * multiprocessors share words. How often a lane begins anew because a sweep found only what other threads held. Segments that mm_slices_retire_some looks at.
  * Words of a segment that a lane reads at once, and that it takes at once to retire the segment. */
 #define MM_LISTED_SHARE 16
 #define MM_LISTED_BATCH 32
-#define MM_LISTED_BUSY_POLLS (1u << 15)
-#define MM_LISTED_BUSY_LOOKS 16
-#define MM_LISTED_PAUSE 32
+#define MM_LISTED_BUSY_POLLS (1u << 12)
+#define MM_LISTED_BUSY_LOOKS 2
+#define MM_LISTED_LOOKS 8
+#define MM_LISTED_PAUSE 12
 #define MM_LISTED_PLACES 512u
 #define MM_LISTED_UNSURE 4
 #define MM_LISTED_RETIRE_SOME 4
@@ -242,10 +243,11 @@
 /* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk and of the slots of a queue chunk: the paper's. Log2 of the most queue chunks of a queue; stacks
  * of free ones; numbers of queue chunks that are looked at together when all may have passed; log2 of the most segments: 256 GiB. Looks of a caller that waits
  * for another warp's entry or chunk; if nobody is cutting a chunk; for a queue chunk. Positions that a caller draws for one entry, and rounds for its pages
- * before it cuts a chunk; all rounds. Draws in vain before the list of segments grows; segments that it grows by at least. */
+ * before it cuts a chunk; all rounds. Draws in vain before the list of segments grows: with 2, 1,000,000 of 1 KiB in a fresh heap take a tenth longer. Segments
+ * that it grows by at least; looks of a warp that has seen it grow (listed/list.h). */
 #define MM_OURO_CHUNK_SHIFT 13
 #define MM_OURO_STORE_SHIFT 11
-#define MM_OURO_RING_SHIFT 12
+#define MM_OURO_RING_SHIFT 13
 #define MM_OURO_STACKS 14
 #define MM_OURO_PASSED 4
 #define MM_OURO_LIST_SHIFT 18
@@ -254,8 +256,9 @@
 #define MM_OURO_LONG_LOOKS 256
 #define MM_OURO_TRIES 8
 #define MM_OURO_ROUNDS (MM_OURO_ENTRY == MM_OURO_CHUNKS ? 64 : 2 * MM_OURO_TRIES)
-#define MM_OURO_PATIENCE 2
+#define MM_OURO_PATIENCE 1
 #define MM_OURO_LEAST 4
+#define MM_OURO_CALM 3
 /* Segments for each caller that looks for what a queue refused. */
 #define MM_OURO_VISITORS 4
 /* Cells of a class (cells.h): 137 multiprocessors of 64 warps have one each; classes that have them, the smallest ones, the last one of chunk allocators for free

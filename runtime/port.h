@@ -60,6 +60,7 @@ MM_FN uint64_t mm_warp_shuffle_u64(uint32_t group, uint64_t value, uint32_t lane
 MM_FN void mm_store_two(uint64_t *p, uint64_t first, uint64_t second) { mm_store_relaxed_u64(p, first), mm_store_relaxed_u64(p + 1, second); }
 MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) { *first = mm_load_relaxed_u64(p), *second = mm_load_relaxed_u64(p + 1); }
 MM_FN void mm_publish_fence(void) {}
+MM_FN void mm_store_published_u32(uint32_t *p, uint32_t v) { mm_store_release_u32(p, v); }
 MM_FN void mm_store_published_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
 MM_FN uint64_t mm_or_published_u64(uint64_t *p, uint64_t v) { return mm_or_release_u64(p, v); }
 MM_FN uint64_t mm_and_fenced_u64(uint64_t *p, uint64_t v) { return mm_and_acquire_u64(p, v); } /* a fence follows */

@@ -240,6 +240,7 @@ MM_FN void mm_store_two(uint64_t *p, uint64_t first, uint64_t second) {
 }
 /* A fence, and accesses after it that each release everything before the fence. So many releases cost one fence, and do not wait for each other. */
 MM_FN void mm_publish_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
+MM_FN void mm_store_published_u32(uint32_t *p, uint32_t v) { mm_store_relaxed_u32(p, v); }
 MM_FN void mm_store_published_u64(uint64_t *p, uint64_t v) { mm_store_relaxed_u64(p, v); }
 
 /* One clock for all multiprocessors, with a resolution of about a microsecond. */

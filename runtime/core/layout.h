@@ -160,7 +160,7 @@ struct mm_cursor {
     uint32_t place, spare[31];
 };
 struct mm_class_state {
-    uint32_t count, spare4;  /* entries of its table */
+    uint32_t count, entered; /* entries of its table; entered: listed/list.h */
     uint32_t tickets, until; /* tickets drawn so far; callers draw tickets up to `until` (make.h). In one sector with count, since malloc reads all three */
     uint32_t spare0[28];
     uint64_t wanted; /* listed/list.h, as coming */
@@ -171,7 +171,7 @@ struct mm_class_state {
     uint32_t makers, swept;    /* warps that make blocks (make.h); the word at which the last sweep ended */
     uint32_t most, is_awaited; /* of the last round of sweeps (listed/malloc.h) */
     uint64_t coming;
-    uint32_t entered, spare2[19]; /* listed/list.h */
+    uint32_t spare2[20];
     struct mm_cursor cursor[MM_CURSORS];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");

@@ -7,7 +7,8 @@
  *   mm_listed_prepare(ref, w, is_new)    writes what word w of a segment that enters the list will describe
  *   mm_listed_fill(ref, w, is_patient)   makes that word, unless the segment is new; published (mm_publish_fence). May wait for others if is_patient; returns
  *                                        whether a lane's next call may, too, so that all of its words cost one wait
- *   MM_LISTED_LEAST            segments that a list which is not empty grows by at least; 1 if not defined
+ *   MM_LISTED_LEAST, MM_LISTED_CALM      segments that a list which is not empty grows by at least; looks of a warp that has seen the list grow before it brings
+ *                              what callers want; 1 and 0 if not defined
  * and, if it defines MM_LISTED_ROWS, since it has something for each segment that was ever in the list, in the order in which they came first,
  *   mm_listed_is_new(ref, s)             whether segment s was never in the list
  *   mm_listed_rows(ref, n)               draws the numbers of n new segments in that order; returns the first one
@@ -26,8 +27,9 @@
  * Growth. A warp that brings segments counts them in `coming`, takes them from the free tree, prepares them, pushes them as one batch, and takes the lock if it
  *   is free. Who has the lock enters all batches that wait, before it releases it, by a compare-and-swap of the same word; so no batch waits for a lock that is
  *   free, and nobody waits to enter one. Several warps bring segments at the same time, as long as callers want more than are coming, or than a share of
- *   the list. Of callers that want little and found nothing in the same list, the first one lets it grow, and the first batch of a list comes alone. (One warp
- *   at a time under the lock took 100 us for 64 segments: 1,000,000 of 8 KiB in a fresh heap took 20 to 60 ms.)
+ *   the list. Of callers that want little and found nothing in the same list, the first one lets it grow. A warp reserves segments in `coming` by an addition,
+ *   and takes back what was too much; so for a moment `coming` is too large, and others wait once more. (One warp at a time under the lock took 100 us for 64
+ *   segments: 1,000,000 of 8 KiB in a fresh heap took 20 to 60 ms. With a compare-and-swap of `coming`, one warp in 4 us succeeded.)
  * Invariants.
  *   I1  Only the holder of the lock changes the list. An entry that callers with an old count still read names a segment that is, or was, in the list. All
  *       words of segments that have left it, and are not on their way again, are full.
@@ -53,9 +55,9 @@
 MM_FN struct mm_class_state *mm_list_state(const struct mm_heap_ref *ref) { return (struct mm_class_state *)ref->classes_at; }
 #ifndef MM_LISTED_ENTRIES                             /* an allocator may have the list elsewhere, for so many segments */
 #define MM_LISTED_SEGMENTS_MAX (MM_TREE_BITS_MAX - 1) /* units have 32 bits */
-MM_FN uint64_t *mm_list_entries(const struct mm_heap_ref *ref) { return (uint64_t *)ref->table; }
+MM_FN uint32_t *mm_list_entries(const struct mm_heap_ref *ref) { return (uint32_t *)ref->table; }
 #else
-MM_FN uint64_t *mm_list_entries(const struct mm_heap_ref *ref) { return MM_LISTED_ENTRIES(ref); }
+MM_FN uint32_t *mm_list_entries(const struct mm_heap_ref *ref) { return MM_LISTED_ENTRIES(ref); }
 #endif
 MM_FN uint32_t *mm_list_index(const struct mm_heap_ref *ref, uint32_t s) { return (uint32_t *)ref->indexes + s * MM_SEGMENT_PAGES; }
 /* The most consecutive units of segment s that were free or held when a round of sweeps saw it last (malloc.h). */
@@ -64,7 +66,7 @@ MM_FN uint32_t *mm_list_most(const struct mm_heap_ref *ref, uint32_t s) { return
 /* The number of segments in the list. Acquires. */
 MM_FN uint32_t mm_list_count(const struct mm_heap_ref *ref) { return mm_load_acquire_u32(&mm_list_state(ref)->count); }
 /* The segment at place k of the list, which has or had more than k. */
-MM_FN uint32_t mm_list_segment(const struct mm_heap_ref *ref, uint32_t k) { return (uint32_t)mm_load_acquire_u64(mm_list_entries(ref) + k); }
+MM_FN uint32_t mm_list_segment(const struct mm_heap_ref *ref, uint32_t k) { return mm_load_acquire_u32(mm_list_entries(ref) + k); }
 
 /* Whether the list has segment s, of which the caller knows by a word that publishes nothing. The answer may be no while the list changes. Acquires: the caller
  * sees the owners and words of the segment. */
@@ -106,6 +108,7 @@ MM_FN struct mm_list_batch *mm_list_batch(const struct mm_heap_ref *ref, uint32_
 
 #ifndef MM_LISTED_LEAST
 #define MM_LISTED_LEAST 1
+#define MM_LISTED_CALM 0
 #endif
 #ifndef MM_LISTED_ROWS
 MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return (void)ref, (void)s, 0; }
@@ -136,7 +139,7 @@ MM_FN void mm_list_enter(const struct mm_heap_ref *ref, uint32_t here, uint32_t 
             if (!(bits >> bit & 1)) continue;
             mm_store_relaxed_u32(mm_list_index(ref, in), k);
             mm_store_relaxed_u32(mm_list_most(ref, in), ~0u); /* no sweep has seen it */
-            mm_store_published_u64(mm_list_entries(ref) + k, in);
+            mm_store_published_u32(mm_list_entries(ref) + k, in);
             if (news >> bit & 1) mm_listed_enters(ref, in, row + mm_popcount(news & mm_bits_low(bit)));
         }
         end += mm_popcount(bits);
@@ -182,16 +185,25 @@ MM_FN_RARE uint32_t mm_list_want(const struct mm_heap_ref *ref, uint32_t here, u
     if (now != wanted && mm_warp_lane() == mm_ctz(here)) mm_add_relaxed_u64(&mm_list_state(ref)->wanted, (uint64_t)now - wanted);
     return now;
 }
-/* How many segments the caller may bring into a list that had `count` after `coming` were on their way: a share of it, or what callers want, less what is
- * coming. Counts them in `coming`. The first batch of a list comes alone: other rows may rely on row 0 (fresh.h). */
-MM_FN uint32_t mm_list_expect(const struct mm_heap_ref *ref, uint32_t coming, uint32_t count) {
+/* How many segments should be on their way to a list that has `count`: a share of it, or what callers want. A warp brings more at once the more of its lanes
+ * call, since they prepare them together. is_new: the caller has just seen the list grow. Then many of those that still count as wanting are about to find
+ * something, so only the share counts. (Else 1,000,000 of 8 KiB took up to 16,384 segments of a heap instead of 8,000.) */
+MM_FN uint32_t mm_list_wanted(const struct mm_heap_ref *ref, uint32_t count, uint32_t lanes, int is_new) {
+    const uint32_t share = (lanes > 2 * MM_LISTED_LEAST ? lanes / 2
+                            : count != 0                ? MM_LISTED_LEAST
+                                                        : 1) +
+                           count / MM_LISTED_SHARE,
+                   wanted = is_new ? 0 : (uint32_t)(mm_load_relaxed_u64(&mm_list_state(ref)->wanted) >> MM_SEGMENT_SHIFT);
+    return mm_at_most(wanted > share ? wanted : share, MM_LISTED_SEGMENTS_MAX - count);
+}
+/* How many segments the caller may bring into a list that had `count`, if `all` should be on their way and `coming` were. Counts them in `coming`. The list has
+ * room for them: it is the same after the addition, and what was on its way then is at most `all`. */
+MM_FN uint32_t mm_list_expect(const struct mm_heap_ref *ref, uint32_t all, uint32_t coming, uint32_t count) {
     struct mm_class_state *of = mm_list_state(ref);
-    const uint32_t share = (count != 0 ? MM_LISTED_LEAST : 1) + count / MM_LISTED_SHARE,
-                   wanted = (uint32_t)(mm_load_relaxed_u64(&of->wanted) >> MM_SEGMENT_SHIFT),
-                   all = mm_at_most(wanted > share ? wanted : share, MM_LISTED_SEGMENTS_MAX - count);
-    if (all <= coming || (count == 0 && coming != 0)) return 0;
-    const uint32_t n = mm_at_most(all - coming, MM_LISTED_BATCH);
-    return mm_cas_acq_rel_u64(&of->coming, coming, coming + n) ? n : 0;
+    const uint32_t n = mm_at_most(all - coming, MM_LISTED_BATCH), had = (uint32_t)mm_add_acq_rel_u64(&of->coming, n),
+                   is_vain = had >= all || mm_list_count(ref) != count, may = is_vain ? 0 : mm_at_most(n, all - had);
+    if (may != n) mm_add_release_u64(&of->coming, 0 - (uint64_t)(n - may));
+    return may;
 }
 
 /* Prepares the segments of `bits`, which the caller has taken, and lets them enter the list. slot: where the warp counts as bringing them. All lanes of `here`
@@ -242,21 +254,23 @@ MM_FN_RARE void mm_list_bring(const struct mm_heap_ref *ref, uint32_t here, uint
     if (mm_warp_ballot(here, is_locked) != 0) mm_list_unlock(ref, here);
 }
 /* The part of one lane of mm_list_add: takes segments, if the warp may bring some. Returns them: bits of *leaf; *added: what mm_list_add returns. Looks first
- * whether there are any, so that callers in a full heap change nothing. */
-MM_FN_RARE uint64_t mm_list_take(const struct mm_heap_ref *ref, uint32_t known, uint32_t slot, uint32_t *leaf, enum mm_listed *added) {
+ * whether enough are coming, since most callers wait for them, and whether there are any, so that callers in a full heap change nothing. */
+MM_FN_RARE uint64_t mm_list_take(const struct mm_heap_ref *ref, uint32_t known, int is_new, uint32_t slot, uint32_t lanes, uint32_t *leaf,
+                                 enum mm_listed *added) {
     struct mm_class_state *of = mm_list_state(ref);
     const uint32_t coming = (uint32_t)mm_load_relaxed_u64(&of->coming), count = mm_list_count(ref);
     uint64_t *const own = mm_list_bringing(ref, slot), mine = 1ull << slot % 64;
-    const int is_none = count >= MM_LISTED_SEGMENTS_MAX || mm_tree_find(mm_segment_free_tree(ref), 0) == MM_TREE_NONE;
-    uint32_t n = 0;
-    uint64_t bits = 0;
     *added = MM_LISTED_MORE;
     if (count > known) return 0;
     *added = MM_LISTED_OWN;
     if ((mm_load_relaxed_u64(own) & mine) != 0 || mm_list_is_own(ref)) return 0;
     *added = MM_LISTED_BUSY;
-    if (!is_none) n = mm_list_expect(ref, coming, count);
-    if (n != 0 && mm_list_count(ref) == count) { /* else others have brought some between */
+    const uint32_t all = mm_list_wanted(ref, count, lanes, is_new);
+    if (all != 0 && all <= coming) return 0;
+    const int is_none = all == 0 || mm_tree_find(mm_segment_free_tree(ref), 0) == MM_TREE_NONE;
+    const uint32_t n = is_none ? 0 : mm_list_expect(ref, all, coming, count);
+    uint64_t bits = 0;
+    if (n != 0) {
         mm_or_release_u64(own, mine);
         bits = mm_segments_take(ref, n, leaf);
         if (bits == 0) mm_and_release_u64(own, ~mine);
@@ -267,14 +281,14 @@ MM_FN_RARE uint64_t mm_list_take(const struct mm_heap_ref *ref, uint32_t known, 
     return bits;
 }
 /* Lets the list grow. known: the number of segments in which the lanes found nothing; if the list has more by now, it stays as it is (MM_LISTED_MORE).
- * MM_LISTED_ANY: it grows anyway. All lanes of `here` call, with the same `known`. */
-MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t known) {
+ * MM_LISTED_ANY: it grows anyway. is_new: they have just seen it grow (mm_list_wanted). All lanes of `here` call, with the same `known` and is_new. */
+MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t known, int is_new) {
     const uint32_t leader = mm_ctz(here), slot = mm_warp_slot();
     const int is_leader = mm_warp_lane() == leader;
     enum mm_listed added = MM_LISTED_BUSY;
     uint32_t leaf = 0;
     uint64_t bits = 0;
-    if (is_leader) bits = mm_list_take(ref, known, slot, &leaf, &added);
+    if (is_leader) bits = mm_list_take(ref, known, is_new, slot, mm_popcount(here), &leaf, &added);
     mm_warp_sync(here);
     leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
     if (bits != 0) mm_list_bring(ref, here, slot, leaf, bits);
@@ -283,11 +297,20 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
     return (enum mm_listed)mm_warp_shuffle(here, added, leader);
 }
 
+/* Other warps bring segments: waits until the list has other than `count`, for at most so many looks. One load for each look, since thousands of warps wait. */
+MM_FN_RARE void mm_list_await(const struct mm_heap_ref *ref, uint32_t count, uint32_t looks) {
+    MM_ROLLED
+    for (uint32_t i = 0; i < looks && mm_load_relaxed_u32(&mm_list_state(ref)->count) == count; i++) {
+        mm_pause(ref, MM_LISTED_PAUSE);
+        mm_wait();
+    }
+}
+
 /* Takes segment s out of the list. The caller holds the lock, and has made all of its words full. */
 MM_FN void mm_list_remove(const struct mm_heap_ref *ref, uint32_t s) {
     struct mm_class_state *of = mm_list_state(ref);
     const uint32_t last = mm_load_relaxed_u32(&of->count) - 1, at = mm_load_relaxed_u32(mm_list_index(ref, s)), moved = mm_list_segment(ref, last);
-    mm_store_release_u64(mm_list_entries(ref) + at, moved);
+    mm_store_release_u32(mm_list_entries(ref) + at, moved);
     mm_store_relaxed_u32(mm_list_index(ref, moved), at);
     mm_store_release_u32(&of->count, last);
 }

@@ -23,11 +23,8 @@
 
 #include "runtime/ouroboros/chunk.h"
 
-#define MM_CELLS_AT (MM_CLASS_COUNT * MM_MADE - MM_OURO_CELL_CLASSES * MM_OURO_CELLS / 2) /* the end of made */
-MM_STATIC_ASSERT(MM_CELLS_AT >= (1u << MM_OURO_LIST_SHIFT) + MM_OURO_QUEUES * 3 * (1u << MM_OURO_RING_SHIFT) / 2,
-                 "list, words (storage.h) and cells have room");
 MM_FN uint32_t *mm_cell_at(const struct mm_heap_ref *ref, uint32_t q, uint32_t i) {
-    return (uint32_t *)((uint64_t *)ref->made + MM_CELLS_AT) + q * MM_OURO_CELLS + i % MM_OURO_CELLS;
+    return (uint32_t *)((uint64_t *)ref->made + MM_OURO_CELLS_AT) + q * MM_OURO_CELLS + i % MM_OURO_CELLS;
 }
 /* That of the calling warp. */
 MM_FN uint32_t *mm_cell_of(const struct mm_heap_ref *ref, uint32_t q) { return mm_cell_at(ref, q, mm_warp_slot()); }

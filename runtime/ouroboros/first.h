@@ -20,13 +20,14 @@
 /* Tokens: MM_TOKEN, a kind, and
  *   MM_PAGE_NONE   bytes: 14
  *   MM_PAGE_TAKE   {position : 44 | bytes : 14}   the lane has drawn a position of its class's queue, with a right, and found no entry
- *   MM_PAGE_LEFT   {what is left | entry, or MM_QUEUE_NONE : 32 | bytes : 14}       it has no page
+ *   MM_PAGE_LEFT   {what is left | entry, if MM_PAGE_AGAIN : 31 | bytes : 14}       it has no page
  *   MM_PAGE_GOT    {what is left | class : 4 | its page's offset in the heap / 16 : 38}
  * What is left. MM_PAGE_AGAIN: pages of the entry are left, which has to be put; of MM_PAGE_GOT it is the mask of the page. MM_PAGE_LAST | word << 46: the lane
  *   was the last one that passed in the queue chunk of this word (mm_queue_passed). */
 #define MM_PAGE_BYTES_BITS 14
+#define MM_PAGE_ENTRY_BITS 31
 #define MM_PAGE_OFFSET_BITS 38
-#define MM_PAGE_WORD_SHIFT 46
+#define MM_PAGE_WORD_SHIFT 45
 #define MM_PAGE_KIND_SHIFT 58
 #define MM_PAGE_NONE 0ull
 #define MM_PAGE_TAKE (1ull << MM_PAGE_KIND_SHIFT)
@@ -34,7 +35,7 @@
 #define MM_PAGE_GOT (3ull << MM_PAGE_KIND_SHIFT)
 #define MM_PAGE_AGAIN (1ull << 60)
 #define MM_PAGE_LAST (1ull << 61)
-MM_STATIC_ASSERT(MM_PAGE_WORD_SHIFT + MM_OURO_RING_SHIFT <= MM_PAGE_KIND_SHIFT && MM_PAGE_BYTES_BITS + 32 <= MM_PAGE_WORD_SHIFT, "tokens");
+MM_STATIC_ASSERT(MM_PAGE_WORD_SHIFT + MM_OURO_RING_SHIFT <= MM_PAGE_KIND_SHIFT && MM_PAGE_BYTES_BITS + MM_PAGE_ENTRY_BITS <= MM_PAGE_WORD_SHIFT, "tokens");
 MM_STATIC_ASSERT(MM_OURO_CHUNK_BYTES < 1u << MM_PAGE_BYTES_BITS &&
                      (uint64_t)MM_TREE_BITS_MAX << (MM_SEGMENT_SHIFT - MM_ALIGN_SHIFT) <= 1ull << MM_PAGE_OFFSET_BITS,
                  "tokens");
@@ -48,7 +49,7 @@ MM_FN uint64_t mm_page_position(uint64_t token, uint64_t front) {
     return front - ((front - (token >> MM_PAGE_BYTES_BITS)) & ((1ull << bits) - 1));
 }
 MM_FN uint64_t mm_page_left(uint64_t left, uint32_t entry, uint64_t bytes) {
-    return MM_TOKEN | MM_PAGE_LEFT | left | (uint64_t)entry << MM_PAGE_BYTES_BITS | bytes;
+    return MM_TOKEN | MM_PAGE_LEFT | left | (uint64_t)(left & MM_PAGE_AGAIN ? entry : 0) << MM_PAGE_BYTES_BITS | bytes;
 }
 MM_FN uint64_t mm_page_got(uint64_t left, uint32_t q, uint64_t off) {
     return MM_TOKEN | MM_PAGE_GOT | left | (uint64_t)q << MM_PAGE_OFFSET_BITS | off >> MM_ALIGN_SHIFT;
@@ -107,7 +108,7 @@ MM_FN_RARE uint64_t mm_pages_draw_soon(const struct mm_heap_ref *ref, uint32_t b
         result = mm_chunk_address(ref, mask, mm_bits_select(bits, in), q);
         if (left != 0) result = mm_page_got(left, q, result - ref->user_base);
     } else if (left != 0) {
-        result = mm_page_left(left, left & MM_PAGE_AGAIN ? entry : MM_QUEUE_NONE, bytes);
+        result = mm_page_left(left, entry, bytes);
     }
     mm_warp_sync(here); /* the lanes leave together */
     return result;
@@ -160,7 +161,7 @@ MM_FN_RARE uint64_t mm_pages_settle(const struct mm_heap_ref *ref, uint64_t toke
         result = ref->user_base + mm_page_offset(token);
         if (token & MM_PAGE_AGAIN) entry = mm_page_mask(token);
     } else if (kind == MM_PAGE_LEFT) {
-        entry = (uint32_t)(token >> MM_PAGE_BYTES_BITS);
+        if (token & MM_PAGE_AGAIN) entry = (uint32_t)(token >> MM_PAGE_BYTES_BITS) % (1u << MM_PAGE_ENTRY_BITS);
     } else {
         uint32_t passes = 0;
         const uint64_t p = mm_page_position(token, mm_load_relaxed_u64(&mm_queue_of(ref, q)->front));

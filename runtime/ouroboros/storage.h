@@ -38,7 +38,7 @@ MM_STATIC_ASSERT(MM_CLASS_COUNT *MM_EXTENT * 8 >= 3 * MM_OURO_QUEUES * sizeof(st
 /* Words for queue chunk `number` of queue q: passed; and that of ring.h or links.h. They are apart: callers of -va add to the one, and read the
  * other (docs/explanation/lessons.md). */
 MM_FN uint64_t *mm_store_word(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
-    return (uint64_t *)ref->made + (1u << MM_OURO_LIST_SHIFT) + q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS;
+    return (uint64_t *)ref->made + MM_OURO_WORDS_AT + q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS;
 }
 MM_FN uint32_t *mm_store_passed(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
     return (uint32_t *)mm_store_word(ref, MM_OURO_QUEUES, 0) + q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS;
@@ -52,15 +52,17 @@ MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t numb
     return mm_store_is_done((is_ordered ? mm_add_acq_rel_u32(passed, n) : mm_add_relaxed_u32(passed, n)) + n, number);
 }
 
-MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) { return (struct mm_store *)ref->table + (id - 1); }
+/* Queue chunks that are there before the first segment enters; each segment brings one. */
+#define MM_STORE_FIRST (3 * MM_OURO_QUEUES)
+MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) {
+    return (id <= MM_STORE_FIRST ? (struct mm_store *)mm_ouro_first(ref) : (struct mm_store *)ref->table) + (id - 1);
+}
 
 /* Makes all slots of queue chunk `id` 0; a share of them, if several lanes do so. */
 MM_FN_RARE void mm_store_clear(const struct mm_heap_ref *ref, uint32_t id, uint32_t rank, uint32_t many) {
     MM_UNROLLED(4)
     for (uint32_t i = 4 * rank; i < MM_STORE_SLOTS; i += 4 * many) mm_store_two((uint64_t *)&mm_store_at(ref, id)->slot[i], 0, 0);
 }
-/* Queue chunks that are there before the first segment enters; each segment brings one. */
-#define MM_STORE_FIRST (3 * MM_OURO_QUEUES)
 /* Segments that have entered. Acquires. */
 MM_FN uint64_t mm_store_segments(const struct mm_heap_ref *ref) { return mm_load_acquire_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS; }
 /* Takes a queue chunk, for number `number` of a queue, which says where to begin. Returns its id, or 0. Acquires. */
@@ -90,10 +92,10 @@ MM_FN_RARE void mm_store_give(const struct mm_heap_ref *ref, uint32_t id) {
     } while (!mm_cas_acq_rel_u64(top, head, ((head >> 32) + 1) << 32 | id));
 }
 MM_FN void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { (void)ref, (void)q, (void)n; }
-/* n new segments come after `before` others: the lanes clear the queue chunks that these bring, and those that are there before any. */
+/* n new segments come after `before` others: the lanes clear the queue chunks that these bring. */
 MM_FN_RARE void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t before, uint32_t n, uint32_t rank, uint32_t many) {
     MM_ROLLED
-    for (uint32_t id = before != 0 ? MM_STORE_FIRST + before : 0; id < MM_STORE_FIRST + before + n; id++) mm_store_clear(ref, id + 1, rank, many);
+    for (uint32_t id = MM_STORE_FIRST + before; id < MM_STORE_FIRST + before + n; id++) mm_store_clear(ref, id + 1, rank, many);
 }
 
 #endif

@@ -126,11 +126,11 @@ END_TEST
 
 /* A segment that entered the list after the last round is looked at by visits, whatever was seen in its last life. */
 START_TEST(a_visit_to_a_new_segment) {
-    mm_list_add(ref, 1, MM_LISTED_ANY);
+    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
     const uint32_t s = mm_list_segment(ref, 0);
     unit_eq(mm_segment_retire(ref, 1, s), 1);
     *mm_list_most(ref, s) = 0;
-    mm_list_add(ref, 1, MM_LISTED_ANY);
+    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
     unit_eq(mm_list_segment(ref, 0), s);
     unit_holds(mm_listed_sweep(ref, 1, 1, 0).address != 0, "it is free");
 }
@@ -184,10 +184,10 @@ static void look_for_it(void) {
     unit_holds(is_found, "segment %u is in no place", on_its_way);
 }
 START_TEST(a_segment_on_its_way) {
-    mm_list_add(ref, 1, MM_LISTED_ANY);
+    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
     on_its_way = mm_list_segment(ref, 0), unit_each_step = look_for_it;
     unit_eq(mm_segment_retire(ref, 1, on_its_way), 1);
-    unit_eq(mm_list_add(ref, 1, MM_LISTED_ANY), MM_LISTED_MORE);
+    unit_eq(mm_list_add(ref, 1, MM_LISTED_ANY, 0), MM_LISTED_MORE);
     unit_each_step = NULL;
     unit_eq(mm_list_segment(ref, 0), on_its_way);
 }
@@ -206,7 +206,7 @@ static void come_and_go(void) {
         of->coming = 0;
     } else if (comes_back && of->round / MM_FLIGHT_WORD_ONE >= rounds_before + 2 && comes_in-- == 0) {
         comes_back = 0;
-        mm_list_add(ref, 1, MM_LISTED_ANY);
+        mm_list_add(ref, 1, MM_LISTED_ANY, 0);
     }
     unit_each_step = come_and_go;
 }
@@ -226,7 +226,7 @@ START_TEST(a_segment_that_comes_and_goes) {
 END_TEST
 
 /* A segment enters, and is put into the place of another one that leaves, which a sweep has passed: the sweep has seen all, or it proves nothing. */
-static void add_any(void *arg) { (void)arg, mm_list_add(ref, 1, MM_LISTED_ANY); }
+static void add_any(void *arg) { (void)arg, mm_list_add(ref, 1, MM_LISTED_ANY, 0); }
 static struct mm_listed_swept swept_behind;
 static void sweep_largest(void *arg) { (void)arg, swept_behind = mm_listed_sweep(ref, 1, MM_LISTED_UNITS_MAX, 1); }
 START_TEST(a_segment_in_place_of_another) {
@@ -234,7 +234,7 @@ START_TEST(a_segment_in_place_of_another) {
     for (long steps = 0; !done; steps++) {
         uint32_t leaf;
         const uint32_t enters = mm_ctz(mm_segments_take(ref, 1, &leaf));
-        while (mm_list_count(ref) < SEGMENTS - 1) mm_list_add(ref, 1, MM_LISTED_ANY);
+        while (mm_list_count(ref) < SEGMENTS - 1) mm_list_add(ref, 1, MM_LISTED_ANY, 0);
         uint8_t *held;
         for (uint32_t n = 0; (held = take(MM_SMALL_BYTES_MAX)) != NULL; n++) unit_lt(n, SEGMENTS * MM_SEGMENT_BYTES / 16);
         const uint32_t leaves = mm_list_segment(ref, 0);
@@ -295,69 +295,9 @@ START_TEST(a_wait_for_the_list) {
 }
 END_TEST
 
-/* A warp brings as many segments as callers want, and no more than a batch; the next one what is missing. */
-static void list_has(uint32_t count) {
-    unit_eq(mm_list_count(ref), count);
-    for (uint32_t k = 0; k < count; k++) {
-        unit_eq(mm_list_sees(ref, mm_list_segment(ref, k)), 1);
-        for (uint32_t i = 0; i < k; i++) unit_holds(mm_list_segment(ref, k) != mm_list_segment(ref, i), "segment %u is there twice", mm_list_segment(ref, k));
-    }
-}
-START_TEST(as_many_as_are_wanted) {
-    struct mm_class_state *of = mm_list_state(ref);
-    of->wanted = 5 * MM_SEGMENT_BYTES + 17, of->coming = 1;
-    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_BUSY); /* the first batch of a list comes alone */
-    of->coming = 0;
-    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE);
-    list_has(5);
-    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE); /* it has grown since the caller looked */
-    list_has(5);
-    of->wanted = 4 * MM_SEGMENT_BYTES, of->coming = 3;
-    unit_eq(mm_list_add(ref, 1, 5), MM_LISTED_MORE);
-    list_has(6);
-    unit_eq(mm_list_add(ref, 1, 6), MM_LISTED_MORE);
-    of->coming = 4;
-    unit_eq(mm_list_add(ref, 1, 7), MM_LISTED_BUSY);
-    of->wanted = 20 * MM_SEGMENT_BYTES, of->coming = 0;
-    unit_eq(mm_list_add(ref, 1, 7), MM_LISTED_MORE); /* there is one more */
-    list_has(SEGMENTS);
-    unit_eq(of->coming, 0);
-    unit_eq(mm_list_add(ref, 1, SEGMENTS), MM_LISTED_NO_SEGMENT);
-    unit_eq(of->coming, 0);
-    of->coming = 1;
-    unit_eq(mm_list_add(ref, 1, SEGMENTS), MM_LISTED_BUSY); /* it may be for this caller */
-    unit_eq(of->coming, 1);
-    of->wanted = of->coming = 0;
-    unit_fresh(&heap, SEGMENTS);
-}
-END_TEST
-
-/* Segments that warps bring while another one has the lock enter when it releases it; nobody waits. */
-START_TEST(batches_that_wait) {
-    struct mm_class_state *of = mm_list_state(ref);
-    mm_list_add(ref, 1, 0);
-    of->lock = OTHER_WARP;
-    of->wanted = 2 * MM_SEGMENT_BYTES, unit_waits = 0;
-    unit_eq(mm_list_add(ref, 1, 1), MM_LISTED_MORE);
-    of->wanted = 5 * MM_SEGMENT_BYTES;
-    unit_eq(mm_list_add(ref, 1, 1), MM_LISTED_MORE);
-    unit_eq(mm_list_add(ref, 1, 1), MM_LISTED_BUSY);
-    unit_eq((uint64_t)unit_waits, 0);
-    unit_eq(mm_list_count(ref), 1);
-    unit_eq(of->coming, 5);
-    unit_eq(mm_list_is_changing(ref), 1);
-    mm_list_unlock(ref, 1);
-    list_has(6);
-    unit_eq(of->lock | of->coming, 0);
-    of->wanted = 0;
-    mm_heap_free(ref, take(1));
-    unit_fresh(&heap, SEGMENTS);
-}
-END_TEST
-
 /* A segment on its way has its owner already, and no list has it: it is not retired. */
 START_TEST(a_segment_that_comes_is_not_retired) {
-    mm_list_add(ref, 1, MM_LISTED_ANY);
+    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
     const uint32_t s = mm_list_segment(ref, 0);
     mm_list_state(ref)->count = 0;
     unit_eq(mm_segment_retire(ref, 1, s), 0);
@@ -367,28 +307,10 @@ START_TEST(a_segment_that_comes_is_not_retired) {
 }
 END_TEST
 
-/* What a caller waits for counts as long as it waits, and not longer. */
-static uint64_t most_wanted, seen_bringing;
-static void look_what_is_wanted(void) {
-    seen_bringing |= *mm_list_bringing(ref, mm_warp_slot());
-    if (mm_list_state(ref)->wanted > most_wanted) most_wanted = mm_list_state(ref)->wanted;
-}
-START_TEST(what_a_caller_wants) {
-    most_wanted = seen_bringing = 0, unit_each_step = look_what_is_wanted;
-    mm_heap_free(ref, take(1000));
-    unit_each_step = NULL;
-    unit_eq(most_wanted, 1000);
-    unit_eq(seen_bringing, 1ull << mm_warp_slot() % 64);
-    unit_eq(mm_list_state(ref)->wanted, 0);
-    take_the_rest();
-    unit_eq(mm_list_state(ref)->wanted, 0);
-}
-END_TEST
-
 /* The same heap with so large numbers of segments that the one that is listed is the last one of a heap of the largest size. */
 static struct mm_heap_ref end_ref;
 static uint64_t at_the_end(void) {
-    mm_list_add(ref, 1, MM_LISTED_ANY);
+    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
     const uint64_t shift = MM_TREE_BITS_MAX - 1 - mm_list_segment(ref, 0), pages = shift * MM_SEGMENT_PAGES;
     end_ref = *ref;
     end_ref.user_bytes = end_ref.open_bytes = (uint64_t)MM_TREE_BITS_MAX << MM_SEGMENT_SHIFT;
@@ -418,6 +340,8 @@ START_TEST(the_last_segment) {
 }
 END_TEST
 
+#include "tests/unit/list_growth.h"
+
 UNIT_SOME void listed_tests(TCase *tests) {
     const TTest *const all[] = {a_sweep_while_the_list_changes,
                                 rounds_and_visits,
@@ -433,7 +357,10 @@ UNIT_SOME void listed_tests(TCase *tests) {
                                 as_many_as_are_wanted,
                                 batches_that_wait,
                                 a_segment_that_comes_is_not_retired,
-                                what_a_caller_wants};
+                                what_a_caller_wants,
+                                a_share_or_what_is_wanted,
+                                others_reserve_meanwhile,
+                                looks_of_a_wait};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, a_segment_that_comes_and_goes, 0, COMES_IN_MOST);
     tcase_add_test(tests, a_segment_in_place_of_another);
