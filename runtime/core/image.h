@@ -32,15 +32,14 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     uint64_t extents = 0;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) extents += mm_layout_extents(segment_count, c);
     l->made = mm_round_up(l->directory + sizeof(uint32_t) * extents, line);
-    l->fixed_bytes = l->made + MM_CLASS_COUNT * MM_MADE * sizeof(uint64_t);
+    l->fixed_bytes = l->made + MM_CLASS_COUNT * (MM_MADE + MM_EXTENT) * sizeof(uint64_t);
     l->words_each = MM_SEGMENT_PAGES * sizeof(uint64_t) << l->word_shift;
     l->indexes_each = MM_SEGMENT_PAGES * sizeof(uint32_t);
     l->table_each = MM_TABLE_SHARE * MM_SEGMENT_PAGES * sizeof(uint64_t);
-    l->table_fixed = MM_CLASS_COUNT * MM_EXTENT * sizeof(uint64_t);
     l->words = mm_round_up(l->fixed_bytes, page_bytes);
     l->indexes = mm_round_up(l->words + segment_count * l->words_each, page_bytes);
     l->table = mm_round_up(l->indexes + segment_count * l->indexes_each, page_bytes);
-    l->total_bytes = mm_round_up(l->table + l->table_fixed + segment_count * l->table_each, page_bytes);
+    l->total_bytes = mm_round_up(l->table + segment_count * l->table_each, page_bytes);
     return 0;
 }
 

@@ -3,7 +3,7 @@
  *
  * Two address ranges, each reserved once and never moved:
  *   user       segment_count segments: the memory that malloc returns, without metadata
- *   metadata   [struct mm_heap | free tree | room trees | segments | owners | directory | made] [words] [indexes] [table]
+ *   metadata   [struct mm_heap | free tree | room trees | segments | owners | directory | made | firsts] [words] [indexes] [table]
  * Zero is the idle state of every word except for the image (header and free tree). What is mapped and zeroed, and when:
  *   I1  the first part ("fixed") completely, before the heap is published, since free reads the owner of any reserved page.
  *   I2  words and indexes of a segment, and its share of the table, are mapped before the segment; they stay when it is unmapped. They hold garbage then:
@@ -30,7 +30,7 @@ struct mm_heap_ref {
     uint64_t directory;  /* numbers of extents, plus 1 */
     uint64_t made;       /* MM_MADE words per class: the places of blocks with tickets (make.h) */
     uint64_t giving_up;  /* a word: single-flight rounds of retiring all free blocks (shortage.h) */
-    uint64_t table;      /* extents of MM_EXTENT entries */
+    uint64_t table;      /* extents of MM_EXTENT entries; the first one of each class is in the fixed part (mm_firsts) */
     uint64_t indexes;    /* per page: the index of the entry of the block that begins there */
     uint64_t segments;   /* struct mm_segment, one each */
     uint64_t free_tree;  /* addresses */
@@ -210,14 +210,17 @@ MM_STATIC_ASSERT(__builtin_offsetof(struct mm_heap, giving_up) % 128 == 0 && __b
                      __builtin_offsetof(struct mm_heap, grow) % 128 == 0 && __builtin_offsetof(struct mm_heap, fail) % 128 == 0,
                  "what many write has a cache line of its own");
 
+/* The end of the fixed part, behind made: the first extent of each class's table; other allocators use it as they like. */
+MM_FN uint64_t mm_firsts(const struct mm_heap_ref *ref) { return ref->made + MM_CLASS_COUNT * MM_MADE * sizeof(uint64_t); }
+
 /* Offsets and sizes in bytes, from the beginning of the metadata. */
 struct mm_layout {
     uint64_t segment_count, word_shift;
     uint64_t image_bytes; /* head of the metadata that the host writes (mm_heap_image) */
     uint64_t fixed_bytes; /* mapped and zeroed before the heap is published; image included */
     uint64_t free_tree, room_trees, segments, owners, directory, made;
-    uint64_t words, indexes, table;                             /* they begin at multiples of page_bytes, */
-    uint64_t words_each, indexes_each, table_each, table_fixed; /* with so many bytes per segment; table_fixed: of the table, in addition */
+    uint64_t words, indexes, table;                /* they begin at multiples of page_bytes, */
+    uint64_t words_each, indexes_each, table_each; /* with so many bytes per segment */
     uint64_t tree_leaves, tree_mids, tree_roots, tree_bytes;
     uint64_t total_bytes;
 };

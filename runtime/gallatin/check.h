@@ -18,10 +18,8 @@ MM_FN_RARE void mm_check_block(struct mm_check *k, const struct mm_heap_ref *ref
     }
     for (uint32_t i = 0; i < 1u << class_.page_shift; i++)
         if (*mm_page_owner(ref, page + i) != c + 1) mm_check_fault(k, MM_FAULT_BLOCK, s, page + i, c);
-    const uint32_t extent = index >> MM_EXTENT_SHIFT < class_.directory_length ? *mm_table_directory(ref, c, index) : MM_EXTENT_NONE;
-    const int is_below = index < mm_class_at(ref, c)->count;
-    if (!is_below || extent == MM_EXTENT_NONE || *mm_table_in(ref, extent, index) != mm_entry_make(generation, page, c))
-        mm_check_fault(k, MM_FAULT_ENTRY, page, c, index);
+    const uint64_t *const entry = index < mm_class_at(ref, c)->count ? mm_table_find(ref, c, index) : NULL;
+    if (entry == NULL || *entry != mm_entry_make(generation, page, c)) mm_check_fault(k, MM_FAULT_ENTRY, page, c, index);
     mm_add_relaxed_u64(&k->live_bytes, live * class_.bytes);
 }
 
@@ -35,15 +33,14 @@ MM_FN_RARE uint32_t mm_small_check_pages(struct mm_check *k, const struct mm_hea
 /* The table of class c. */
 MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t c) {
     const struct mm_class_state *of = mm_class_at(ref, c);
-    for (uint32_t i = 0; i < ref->classes[c].directory_length; i++) {
+    for (uint32_t i = 1; i < ref->classes[c].directory_length; i++) {
         const uint32_t extent = *mm_table_directory(ref, c, i << MM_EXTENT_SHIFT);
         if (extent == MM_EXTENT_BUSY) mm_check_fault(k, MM_FAULT_EXTENT_BUSY, c, i, 0);
-        else if (extent > MM_CLASS_COUNT + mm_heap_of(ref)->extents) mm_check_fault(k, MM_FAULT_EXTENT_TWICE, c, i, extent);
+        else if (extent > mm_heap_of(ref)->extents) mm_check_fault(k, MM_FAULT_EXTENT_TWICE, c, i, extent);
     }
     if (of->lock != 0) mm_check_fault(k, MM_FAULT_TABLE_LOCK, c, 0, 0);
     for (uint32_t i = 0; i < of->count; i++) {
-        const uint32_t extent = *mm_table_directory(ref, c, i);
-        const uint64_t entry = extent + 1 > 1 ? *mm_table_in(ref, extent, i) : MM_ENTRY_NONE;
+        const uint64_t *const at = mm_table_find(ref, c, i), entry = at != NULL ? *at : MM_ENTRY_NONE;
         if (entry == MM_ENTRY_NONE) mm_check_fault(k, MM_FAULT_ENTRY_HOLE, c, i, 0);
         else if (mm_entry_is_of(entry, c) && *mm_table_index(ref, mm_entry_page(entry)) != i &&
                  mm_word_generation(*mm_page_words(ref, mm_entry_page(entry))) == mm_entry_generation(entry))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Tables: the blocks of each size class.
  *
- * Representation. The table of a class consists of extents of MM_EXTENT entries. Their numbers, plus 1, are in the class's part of the directory; a class gets
- *   extents only as its number of blocks grows. An entry (handles.h) names a block, or is empty for a moment. index[page] of a block's first page is the
+ * Representation. The table of a class consists of extents of MM_EXTENT entries. The first one is in the fixed part of the metadata (layout.h), so finding its
+ *   entries costs no access, and it is all 0, empty, when a heap begins. The numbers of the others, plus 1, are in the class's part of the directory; a class
+ *   gets them only as its number of blocks grows. An entry (handles.h) names a block, or is empty for a moment. index[page] of a block's first page is the
  *   index of its entry.
  *   count  the table's entries are [0, count).
  * Invariants.
@@ -29,29 +30,33 @@ MM_FN uint32_t *mm_table_index(const struct mm_heap_ref *ref, uint32_t page) { r
 MM_FN uint32_t *mm_table_directory(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
     return (uint32_t *)ref->directory + ref->classes[c].directory + (index >> MM_EXTENT_SHIFT);
 }
+/* An entry of the class's first extent; of another one. */
+MM_FN uint64_t *mm_table_first(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) { return (uint64_t *)mm_firsts(ref) + c * MM_EXTENT + index; }
 MM_FN uint64_t *mm_table_in(const struct mm_heap_ref *ref, uint32_t extent, uint32_t index) {
     return (uint64_t *)ref->table + ((uint64_t)(extent - 1) << MM_EXTENT_SHIFT) + (index & (MM_EXTENT - 1));
 }
 
 /* Entry `index` of class c; index is below a count that was read. is_cached: the value may be as old as the kernel. */
 MM_FN uint64_t mm_table_load(const struct mm_heap_ref *ref, uint32_t c, uint32_t index, int is_cached) {
-    uint32_t *at = mm_table_directory(ref, c, index), extent = mm_load_cached_u32(at);
-    if (extent + 1 <= 1) extent = mm_load_relaxed_u32(at); /* once attached, an extent stays */
-    if (extent + 1 <= 1) return MM_ENTRY_NONE;
-    return is_cached ? mm_load_cached_u64(mm_table_in(ref, extent, index)) : mm_load_relaxed_u64(mm_table_in(ref, extent, index));
+    uint64_t *entry = mm_table_first(ref, c, index);
+    if (index >= MM_EXTENT) {
+        uint32_t *at = mm_table_directory(ref, c, index), extent = mm_load_cached_u32(at);
+        if (extent + 1 <= 1) extent = mm_load_relaxed_u32(at); /* once attached, an extent stays */
+        if (extent + 1 <= 1) return MM_ENTRY_NONE;
+        entry = mm_table_in(ref, extent, index);
+    }
+    return is_cached ? mm_load_cached_u64(entry) : mm_load_relaxed_u64(entry);
 }
 
 /* The number of extents for which the table is mapped. */
 MM_FN uint64_t mm_table_extents(const struct mm_heap_ref *ref) {
-    return MM_CLASS_COUNT + mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) * (MM_TABLE_SHARE * MM_SEGMENT_PAGES) / MM_EXTENT;
+    return mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) * (MM_TABLE_SHARE * MM_SEGMENT_PAGES) / MM_EXTENT;
 }
 
-/* Attaches an extent to the directory's entry `at` of class c, which the caller has set to MM_EXTENT_BUSY. MM_EXTENT_NONE: no extent is left. Each class has
- * one extent reserved, its first. */
-MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t c, uint32_t *at) {
+/* Attaches an extent to an entry of the directory, which the caller has set to MM_EXTENT_BUSY. MM_EXTENT_NONE: no extent is left. */
+MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t *at) {
     struct mm_heap *h = mm_heap_of(ref);
-    const int is_first = at == mm_table_directory(ref, c, 0);
-    uint32_t extent = is_first ? c + 1 : MM_CLASS_COUNT + (uint32_t)mm_add_relaxed_u64(&h->extents, 1) + 1;
+    uint32_t extent = (uint32_t)mm_add_relaxed_u64(&h->extents, 1) + 1;
     if (extent > mm_table_extents(ref)) {
         mm_add_relaxed_u64(&h->extents, ~0ull);
         extent = MM_EXTENT_NONE;
@@ -67,6 +72,7 @@ MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t c, u
 
 /* The address of an entry, or NULL if its extent is not attached. */
 MM_FN uint64_t *mm_table_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
+    if (index < MM_EXTENT) return mm_table_first(ref, c, index);
     if (index >> MM_EXTENT_SHIFT >= ref->classes[c].directory_length) return NULL;
     const uint32_t extent = mm_load_relaxed_u32(mm_table_directory(ref, c, index));
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
@@ -75,11 +81,12 @@ MM_FN uint64_t *mm_table_find(const struct mm_heap_ref *ref, uint32_t c, uint32_
 /* The address of an entry; attaches its extent if necessary. NULL: no extent is left. */
 MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
     uint32_t *at = mm_table_directory(ref, c, index), extent = MM_EXTENT_NONE;
+    if (index < MM_EXTENT) return mm_table_first(ref, c, index);
     if (index >> MM_EXTENT_SHIFT >= ref->classes[c].directory_length) return NULL;
     MM_ROLLED
     for (uint32_t polls = 0; polls < MM_WAIT_ITERATIONS; polls++) {
         extent = mm_load_acquire_u32(at);
-        if (extent == MM_EXTENT_NONE && mm_cas_relaxed_u32(at, MM_EXTENT_NONE, MM_EXTENT_BUSY)) extent = mm_table_extend(ref, c, at);
+        if (extent == MM_EXTENT_NONE && mm_cas_relaxed_u32(at, MM_EXTENT_NONE, MM_EXTENT_BUSY)) extent = mm_table_extend(ref, at);
         else if (extent == MM_EXTENT_NONE) continue;
         if (extent != MM_EXTENT_BUSY) break;
         mm_wait();

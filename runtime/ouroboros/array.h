@@ -41,10 +41,9 @@ MM_FN uint64_t mm_array_slots(uint32_t q, uint64_t rows) { return MM_ARRAY_FIRST
 
 /* Slot number `at` of queue q. */
 MM_FN uint32_t *mm_array_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t at) {
-    if (at < MM_ARRAY_FIRST) return (uint32_t *)mm_ouro_first(ref) + q * MM_ARRAY_FIRST + at;
+    if (at < MM_ARRAY_FIRST) return (uint32_t *)mm_firsts(ref) + q * MM_ARRAY_FIRST + at;
     at -= MM_ARRAY_FIRST;
-    return (uint32_t *)(ref->table + MM_CLASS_COUNT * MM_EXTENT * 8ull + (at >> mm_array_shift(q)) * MM_ARRAY_ROW_BYTES) + mm_array_before(q) +
-           at % (1u << mm_array_shift(q));
+    return (uint32_t *)(ref->table + (at >> mm_array_shift(q)) * MM_ARRAY_ROW_BYTES) + mm_array_before(q) + at % (1u << mm_array_shift(q));
 }
 MM_FN int mm_queue_is_near(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { return (void)ref, (void)q, (void)n, 1; }
 MM_FN uint64_t mm_queue_view(const struct mm_heap_ref *ref, uint32_t q) { return mm_load_relaxed_u64(&mm_queue_of(ref, q)->shape); }
@@ -93,9 +92,8 @@ MM_FN_RARE void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint
 }
 /* n new segments come after `before` others: the lanes clear as many rows. */
 MM_FN_RARE void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t before, uint32_t n, uint32_t rank, uint32_t many) {
-    const uint64_t first = MM_CLASS_COUNT * MM_EXTENT * 8ull;
     MM_UNROLLED(4)
-    for (uint64_t at = first + before * MM_ARRAY_ROW_BYTES + 16 * rank; at < first + (before + n) * MM_ARRAY_ROW_BYTES; at += 16 * many)
+    for (uint64_t at = before * MM_ARRAY_ROW_BYTES + 16 * rank; at < (before + n) * MM_ARRAY_ROW_BYTES; at += 16 * many)
         mm_store_two((uint64_t *)(ref->table + at), 0, 0);
 }
 

@@ -96,12 +96,10 @@ MM_FN uint8_t *mm_chunks_known(const struct mm_heap_ref *ref, uint32_t s) { retu
 MM_FN uint32_t *mm_listed_entries(const struct mm_heap_ref *ref) { return (uint32_t *)ref->made; }
 #define MM_LISTED_ENTRIES mm_listed_entries
 
-/* The words of made, all of them 0 at first: the list; what queues have before the first segment enters (array.h, storage.h); words of queue chunks
- * (storage.h); cells (cells.h). */
+/* The words of made, all of them 0 at first: the list; words of queue chunks (storage.h); cells (cells.h). What queues have before the first segment enters is
+ * in the firsts (layout.h). */
 #define MM_OURO_WORDS_AT ((1u << MM_OURO_LIST_SHIFT) / 2)
-#define MM_OURO_FIRST_AT (MM_OURO_WORDS_AT + MM_OURO_QUEUES * 3 * (1u << MM_OURO_RING_SHIFT) / 2)
-#define MM_OURO_CELLS_AT (MM_OURO_FIRST_AT + MM_CLASS_COUNT * MM_EXTENT)
+#define MM_OURO_CELLS_AT (MM_OURO_WORDS_AT + MM_OURO_QUEUES * 3 * (1u << MM_OURO_RING_SHIFT) / 2)
 MM_STATIC_ASSERT(MM_OURO_CELLS_AT + MM_OURO_CELL_CLASSES * MM_OURO_CELLS / 2 <= MM_CLASS_COUNT * MM_MADE, "made has room");
-MM_FN void *mm_ouro_first(const struct mm_heap_ref *ref) { return (uint64_t *)ref->made + MM_OURO_FIRST_AT; }
 
 #endif

@@ -55,7 +55,7 @@ MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t numb
 /* Queue chunks that are there before the first segment enters; each segment brings one. */
 #define MM_STORE_FIRST (3 * MM_OURO_QUEUES)
 MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) {
-    return (id <= MM_STORE_FIRST ? (struct mm_store *)mm_ouro_first(ref) : (struct mm_store *)ref->table) + (id - 1);
+    return id <= MM_STORE_FIRST ? (struct mm_store *)mm_firsts(ref) + (id - 1) : (struct mm_store *)ref->table + (id - 1 - MM_STORE_FIRST);
 }
 
 /* Makes all slots of queue chunk `id` 0; a share of them, if several lanes do so. */

@@ -71,9 +71,9 @@ static inline uint64_t gpu_heap_free_segments(struct mm_heap_ref ref) {
 static inline char *gpu_heap_copy(struct mm_heap_ref ref) {
     const struct mm_heap head = gpu_heap_header(ref);
     const uint64_t reached = head.grow.reached, words = ref.words - ref.heap, indexes = ref.indexes - ref.heap, table = ref.table - ref.heap;
-    uint64_t table_entries = (MM_CLASS_COUNT + head.extents) * MM_EXTENT; /* each class's first, and those added later */
-#ifdef MM_OURO_CHUNK_BYTES                                                /* queues lie there, in each segment's share */
-    table_entries = MM_CLASS_COUNT * MM_EXTENT + reached * MM_TABLE_SHARE * MM_SEGMENT_PAGES;
+    uint64_t table_entries = head.extents * MM_EXTENT;
+#ifdef MM_LISTED_WORDS /* lists and queues lie there, in each segment's share */
+    table_entries = reached * MM_TABLE_SHARE * MM_SEGMENT_PAGES;
 #endif
     const uint64_t table_bytes = table_entries * sizeof(uint64_t);
     char *copy = (char *)calloc(1, table + table_bytes);

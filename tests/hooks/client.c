@@ -131,7 +131,7 @@ unsigned long long client_heap_segments(const struct mm_heap_ref *ref) {
         volatile char *words = (char *)ref->words, *indexes = (char *)ref->indexes, *table = (char *)ref->table, *user = (char *)ref->user_base;
         words[0] = words[count * l.words_each - 1] = 1;
         indexes[0] = indexes[count * l.indexes_each - 1] = 1;
-        table[0] = table[l.table_fixed + count * l.table_each - 1] = 1;
+        table[0] = table[count * l.table_each - 1] = 1;
         user[0] = user[count * MM_SEGMENT_BYTES - 1] = 1;
     }
     return count;

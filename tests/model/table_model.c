@@ -107,7 +107,7 @@ static void warp_and_on_its_way(void) { two_and_on_its_way(), world_warp(0, 2); 
 /* The next extent is full of rubbish that looks like entries of a block. */
 static void rubbish(void) {
     two_all_live();
-    for (uint32_t i = 0; i < MM_EXTENT; i++) *mm_table_in(&ref, MM_CLASS_COUNT + 1, i) = mm_entry_make(2, 4, A);
+    for (uint32_t i = 0; i < MM_EXTENT; i++) *mm_table_in(&ref, 1, i) = mm_entry_make(2, 4, A);
     *mm_page_words(&ref, 4) = mm_word_make(2, 3);
 }
 static void empty(void) {

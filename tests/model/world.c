@@ -331,6 +331,9 @@ void model_name_address(const void *p, char *out, uint32_t n) {
     } else if (a >= ref.words) {
         const uint64_t i = (a - ref.words) / 8;
         snprintf(out, n, "word[%u][%u]", (uint32_t)(i >> ref.word_shift), (uint32_t)(i & ((1u << ref.word_shift) - 1)));
+    } else if (a >= mm_firsts(&ref)) {
+        const uint64_t i = (a - mm_firsts(&ref)) / 8;
+        snprintf(out, n, "first[%u][%u]", (uint32_t)(i / MM_EXTENT), (uint32_t)(i % MM_EXTENT));
     } else if (a >= ref.made) {
         snprintf(out, n, "made[%u][%u]", (uint32_t)((a - ref.made) / 8 / MM_MADE), (uint32_t)((a - ref.made) / 8 % MM_MADE));
     } else if (a >= ref.directory) {

@@ -201,11 +201,12 @@ START_TEST(layout) {
             unit_le(l.room_trees + MM_ROOMS * l.tree_bytes, l.segments);
             unit_le(l.segments + n * sizeof(struct mm_segment), l.owners);
             unit_le(l.owners + pages, l.directory);
-            unit_le(l.directory + extents * sizeof(uint32_t), l.fixed_bytes);
+            unit_le(l.directory + extents * sizeof(uint32_t), l.made);
+            unit_eq(l.made + MM_CLASS_COUNT * (MM_MADE + MM_EXTENT) * sizeof(uint64_t), l.fixed_bytes);
             unit_le(l.fixed_bytes, l.words);
             unit_le(l.words + pages * sizeof(uint64_t) * (spacing == 16 ? 32 : 16), l.indexes);
             unit_le(l.indexes + pages * sizeof(uint32_t), l.table);
-            unit_le(l.table + (MM_CLASS_COUNT * MM_EXTENT + MM_TABLE_SHARE * pages) * sizeof(uint64_t), l.total_bytes);
+            unit_le(l.table + MM_TABLE_SHARE * pages * sizeof(uint64_t), l.total_bytes);
             unit_eq(l.words % 4096 + l.indexes % 4096 + l.table % 4096, 0);
             unit_eq(l.words_each * n + l.words, l.words + (pages * sizeof(uint64_t) << l.word_shift));
         }

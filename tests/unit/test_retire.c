@@ -205,7 +205,6 @@ static void *p_, *q_;
 static void empty(void) {
     new_heap();
     p_ = q_ = NULL, page_ = 0;
-    (void)mm_table_at(ref, c_, 0); /* attach the extent now: a caller at an intermediate step would wait for it in vain */
 }
 static void one_block(void) {
     empty();

@@ -84,10 +84,6 @@ static const struct {
 static void run_case(uint32_t n, uint32_t seed, long most_steps) {
     sizes = cases[n].sizes, size_count = cases[n].count, lanes_apart = seed % 3 ? 4 : 0, nulls = 0;
     unit_create(&heap, cases[n].segments);
-#ifdef MM_GALLATIN_TABLE_H
-    if (unit_warps_parts > 1) /* their maker may stop for longer than a bound: then blocks would be lost (table.h) */
-        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) (void)mm_table_at(&heap.ref, c, 0);
-#endif
     for (int w = 0; w < UNIT_WARPS; w++) unit_warp[w].home = seed % 2 ? (uint32_t)w : 0;
     const int stuck = unit_warps_run(work, seed + 1, 1u << seed % 6, most_steps);
     unit_holds(stuck == 0, "case %u, seed %u: warp %d does not go on", n, seed, stuck - 1);
