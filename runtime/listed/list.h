@@ -7,8 +7,7 @@
  *   mm_listed_prepare(ref, w, is_new)    writes what word w of a segment that enters the list will describe
  *   mm_listed_fill(ref, w, is_patient)   makes that word, unless the segment is new; published (mm_publish_fence). May wait for others if is_patient; returns
  *                                        whether a lane's next call may, too, so that all of its words cost one wait
- *   MM_LISTED_LEAST, MM_LISTED_CALM      segments that a list which is not empty grows by at least; looks of a warp that has seen the list grow before it brings
- *                              what callers want; 1 and 0 if not defined
+ *   MM_LISTED_LEAST            segments that a list which is not empty grows by at least; 1 if not defined
  * and, if it defines MM_LISTED_ROWS, since it has something for each segment that was ever in the list, in the order in which they came first,
  *   mm_listed_is_new(ref, s)             whether segment s was never in the list
  *   mm_listed_rows(ref, n)               draws the numbers of n new segments in that order; returns the first one
@@ -27,9 +26,8 @@
  * Growth. A warp that brings segments counts them in `coming`, takes them from the free tree, prepares them, pushes them as one batch, and takes the lock if it
  *   is free. Who has the lock enters all batches that wait, before it releases it, by a compare-and-swap of the same word; so no batch waits for a lock that is
  *   free, and nobody waits to enter one. Several warps bring segments at the same time, as long as callers want more than are coming, or than a share of
- *   the list. Of callers that want little and found nothing in the same list, the first one lets it grow. A warp reserves segments in `coming` by an addition,
- *   and takes back what was too much; so for a moment `coming` is too large, and others wait once more. (One warp at a time under the lock took 100 us for 64
- *   segments: 1,000,000 of 8 KiB in a fresh heap took 20 to 60 ms. With a compare-and-swap of `coming`, one warp in 4 us succeeded.)
+ *   the list. Of callers that want little and found nothing in the same list, the first one lets it grow. (One warp at a time under the lock took 100 us for 64
+ *   segments: 1,000,000 of 8 KiB in a fresh heap took 20 to 60 ms.)
  * Invariants.
  *   I1  Only the holder of the lock changes the list. An entry that callers with an old count still read names a segment that is, or was, in the list. All
  *       words of segments that have left it, and are not on their way again, are full.
@@ -108,7 +106,6 @@ MM_FN struct mm_list_batch *mm_list_batch(const struct mm_heap_ref *ref, uint32_
 
 #ifndef MM_LISTED_LEAST
 #define MM_LISTED_LEAST 1
-#define MM_LISTED_CALM 0
 #endif
 #ifndef MM_LISTED_ROWS
 MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return (void)ref, (void)s, 0; }
@@ -186,24 +183,18 @@ MM_FN_RARE uint32_t mm_list_want(const struct mm_heap_ref *ref, uint32_t here, u
     return now;
 }
 /* How many segments should be on their way to a list that has `count`: a share of it, or what callers want. A warp brings more at once the more of its lanes
- * call, since they prepare them together. is_new: the caller has just seen the list grow. Then many of those that still count as wanting are about to find
- * something, so only the share counts. (Else 1,000,000 of 8 KiB took up to 16,384 segments of a heap instead of 8,000.) */
-MM_FN uint32_t mm_list_wanted(const struct mm_heap_ref *ref, uint32_t count, uint32_t lanes, int is_new) {
-    const uint32_t share = (lanes > 2 * MM_LISTED_LEAST ? lanes / 2
-                            : count != 0                ? MM_LISTED_LEAST
-                                                        : 1) +
-                           count / MM_LISTED_SHARE,
-                   wanted = is_new ? 0 : (uint32_t)(mm_load_relaxed_u64(&mm_list_state(ref)->wanted) >> MM_SEGMENT_SHIFT);
+ * call, since they prepare them together. */
+MM_FN uint32_t mm_list_wanted(const struct mm_heap_ref *ref, uint32_t count, uint32_t lanes) {
+    const uint32_t least = lanes > 2 * MM_LISTED_LEAST ? lanes / 2 : count == 0 ? 1 : MM_LISTED_LEAST, share = least + count / MM_LISTED_SHARE;
+    const uint32_t wanted = (uint32_t)(mm_load_relaxed_u64(&mm_list_state(ref)->wanted) >> MM_SEGMENT_SHIFT);
     return mm_at_most(wanted > share ? wanted : share, MM_LISTED_SEGMENTS_MAX - count);
 }
-/* How many segments the caller may bring into a list that had `count`, if `all` should be on their way and `coming` were. Counts them in `coming`. The list has
- * room for them: it is the same after the addition, and what was on its way then is at most `all`. */
-MM_FN uint32_t mm_list_expect(const struct mm_heap_ref *ref, uint32_t all, uint32_t coming, uint32_t count) {
-    struct mm_class_state *of = mm_list_state(ref);
-    const uint32_t n = mm_at_most(all - coming, MM_LISTED_BATCH), had = (uint32_t)mm_add_acq_rel_u64(&of->coming, n),
-                   is_vain = had >= all || mm_list_count(ref) != count, may = is_vain ? 0 : mm_at_most(n, all - had);
-    if (may != n) mm_add_release_u64(&of->coming, 0 - (uint64_t)(n - may));
-    return may;
+/* How many segments the caller may bring if `all` should be on their way and `coming` are. Counts them in `coming`. Of thousands of warps that come at once one in
+ * 4 us succeeds, and that is as well: those that are about to find something count as wanting still. (With an addition, 1,000,000 of 8 KiB took up to 16,384
+ * segments instead of 8,000.) */
+MM_FN uint32_t mm_list_expect(const struct mm_heap_ref *ref, uint32_t all, uint32_t coming) {
+    const uint32_t n = mm_at_most(all - coming, MM_LISTED_BATCH);
+    return mm_cas_acq_rel_u64(&mm_list_state(ref)->coming, coming, coming + n) ? n : 0;
 }
 
 /* Prepares the segments of `bits`, which the caller has taken, and lets them enter the list. slot: where the warp counts as bringing them. All lanes of `here`
@@ -255,8 +246,7 @@ MM_FN_RARE void mm_list_bring(const struct mm_heap_ref *ref, uint32_t here, uint
 }
 /* The part of one lane of mm_list_add: takes segments, if the warp may bring some. Returns them: bits of *leaf; *added: what mm_list_add returns. Looks first
  * whether enough are coming, since most callers wait for them, and whether there are any, so that callers in a full heap change nothing. */
-MM_FN_RARE uint64_t mm_list_take(const struct mm_heap_ref *ref, uint32_t known, int is_new, uint32_t slot, uint32_t lanes, uint32_t *leaf,
-                                 enum mm_listed *added) {
+MM_FN_RARE uint64_t mm_list_take(const struct mm_heap_ref *ref, uint32_t known, uint32_t slot, uint32_t lanes, uint32_t *leaf, enum mm_listed *added) {
     struct mm_class_state *of = mm_list_state(ref);
     const uint32_t coming = (uint32_t)mm_load_relaxed_u64(&of->coming), count = mm_list_count(ref);
     uint64_t *const own = mm_list_bringing(ref, slot), mine = 1ull << slot % 64;
@@ -265,12 +255,12 @@ MM_FN_RARE uint64_t mm_list_take(const struct mm_heap_ref *ref, uint32_t known, 
     *added = MM_LISTED_OWN;
     if ((mm_load_relaxed_u64(own) & mine) != 0 || mm_list_is_own(ref)) return 0;
     *added = MM_LISTED_BUSY;
-    const uint32_t all = mm_list_wanted(ref, count, lanes, is_new);
+    const uint32_t all = mm_list_wanted(ref, count, lanes);
     if (all != 0 && all <= coming) return 0;
     const int is_none = all == 0 || mm_tree_find(mm_segment_free_tree(ref), 0) == MM_TREE_NONE;
-    const uint32_t n = is_none ? 0 : mm_list_expect(ref, all, coming, count);
+    const uint32_t n = is_none ? 0 : mm_list_expect(ref, all, coming);
     uint64_t bits = 0;
-    if (n != 0) {
+    if (n != 0 && mm_list_count(ref) == count) { /* else others have brought some between */
         mm_or_release_u64(own, mine);
         bits = mm_segments_take(ref, n, leaf);
         if (bits == 0) mm_and_release_u64(own, ~mine);
@@ -281,14 +271,14 @@ MM_FN_RARE uint64_t mm_list_take(const struct mm_heap_ref *ref, uint32_t known, 
     return bits;
 }
 /* Lets the list grow. known: the number of segments in which the lanes found nothing; if the list has more by now, it stays as it is (MM_LISTED_MORE).
- * MM_LISTED_ANY: it grows anyway. is_new: they have just seen it grow (mm_list_wanted). All lanes of `here` call, with the same `known` and is_new. */
-MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t known, int is_new) {
+ * MM_LISTED_ANY: it grows anyway. All lanes of `here` call, with the same `known`. */
+MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t known) {
     const uint32_t leader = mm_ctz(here), slot = mm_warp_slot();
     const int is_leader = mm_warp_lane() == leader;
     enum mm_listed added = MM_LISTED_BUSY;
     uint32_t leaf = 0;
     uint64_t bits = 0;
-    if (is_leader) bits = mm_list_take(ref, known, is_new, slot, mm_popcount(here), &leaf, &added);
+    if (is_leader) bits = mm_list_take(ref, known, slot, mm_popcount(here), &leaf, &added);
     mm_warp_sync(here);
     leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
     if (bits != 0) mm_list_bring(ref, here, slot, leaf, bits);

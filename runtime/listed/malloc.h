@@ -116,7 +116,6 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
     uint32_t patience = mm_listed_patience(n, 0);
     int is_span = 0;                               /* the lane takes pages */
     uint32_t wants = 0;                            /* bytes that the warp has counted as wanted (list.h) */
-    int calm = MM_LISTED_CALM;                     /* looks of the warp since it has seen the list grow, as far as they count */
     uint64_t address = 0, awaited = 0, before = 0; /* the awaited round of sweeps; mapped segments when the last search for one failed */
     enum mm_listed_stage stage = MM_LISTED_DRAW;
     struct mm_shortage shortage = MM_SHORTAGE_NONE;
@@ -126,7 +125,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         const uint32_t draws = mm_warp_ballot(here, stage == MM_LISTED_DRAW), count = mm_warp_shuffle(here, mm_list_count(ref), leader);
         random = mm_random_next(random);
         if (count > listed) { /* the list grew: the lane draws from the new one before it lets it grow again */
-            calm = listed != 0 ? 0 : calm, listed = count, probes = 0;
+            listed = count, probes = 0;
             if (stage == MM_LISTED_GROW) stage = MM_LISTED_DRAW;
         }
         if (draws != 0 && count != 0) {
@@ -137,7 +136,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         else if (stage == MM_LISTED_DRAW && (count == 0 || ++probes >= patience)) stage = MM_LISTED_GROW;
         wants = mm_list_want(ref, here, stage == MM_LISTED_GROW || (stage == MM_LISTED_DRAW && 2 * probes >= patience) ? (uint32_t)bytes : 0, wants);
         if (mm_warp_ballot(here, stage == MM_LISTED_GROW) != 0) {
-            const enum mm_listed added = mm_list_add(ref, here, count, calm < MM_LISTED_CALM);
+            const enum mm_listed added = mm_list_add(ref, here, count);
             if (stage == MM_LISTED_GROW && added == MM_LISTED_MORE) {
                 stage = MM_LISTED_DRAW, probes = 0;
             } else if (stage == MM_LISTED_GROW && added == MM_LISTED_BUSY &&
@@ -150,10 +149,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
             } else if (stage == MM_LISTED_GROW) {
                 stage = MM_LISTED_SHORT, before = mapped;
             }
-            if (added == MM_LISTED_BUSY) {
-                mm_list_await(ref, count, calm == MM_LISTED_CALM && mm_warp_ballot(here, stage == MM_LISTED_GROW) == here ? MM_LISTED_LOOKS : 1);
-                calm += calm < MM_LISTED_CALM;
-            }
+            if (added == MM_LISTED_BUSY) mm_list_await(ref, count, mm_warp_ballot(here, stage == MM_LISTED_GROW) == here ? MM_LISTED_LOOKS : 1);
         }
         const uint32_t shorts = mm_warp_ballot(here, stage == MM_LISTED_SHORT);
         if (shorts == 0 && mm_warp_ballot(here, stage == MM_LISTED_SWEEP) == 0) continue;

@@ -4,12 +4,12 @@
 #define MM_MODEL_LISTED_H
 
 static void add(void) {
-    mm_list_add(&ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(&ref, 1, MM_LISTED_ANY);
     model_progress();
 }
 /* Has found nothing in the list when it was empty. */
 static void add_once(void) {
-    while (mm_list_add(&ref, 1, 0, 0) == MM_LISTED_BUSY) mm_wait();
+    while (mm_list_add(&ref, 1, 0) == MM_LISTED_BUSY) mm_wait();
     model_require(mm_list_count(&ref) != 0, "a list that grew is empty");
     model_progress();
 }
@@ -20,13 +20,13 @@ static void none_listed_both_wanted(void) {
 }
 static void one_listed_two_wanted(void) {
     world_make(3);
-    mm_list_add(&ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(&ref, 1, MM_LISTED_ANY);
     mm_list_state(&ref)->wanted = 2 * SEG;
 }
 static uint32_t heap_segments(void) { return (uint32_t)(ref.user_bytes >> MM_SEGMENT_SHIFT); }
 static void add_wanted(void) {
     while (mm_load_relaxed_u64(&mm_list_state(&ref)->coming) + mm_list_count(&ref) < heap_segments()) {
-        const enum mm_listed added = mm_list_add(&ref, 1, MM_LISTED_ANY, 0);
+        const enum mm_listed added = mm_list_add(&ref, 1, MM_LISTED_ANY);
         if (added == MM_LISTED_NO_SEGMENT) break;
         if (added == MM_LISTED_BUSY) mm_wait();
     }

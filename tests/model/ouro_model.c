@@ -71,7 +71,7 @@ static void sweeps(void) {
 
 static void listed(uint32_t segments) {
     world_make(segments);
-    while (mm_list_count(&ref) == 0) mm_list_add(&ref, 1, MM_LISTED_ANY, 0);
+    while (mm_list_count(&ref) == 0) mm_list_add(&ref, 1, MM_LISTED_ANY);
 }
 static void one_segment(void) { listed(1); }
 static void two_segments(void) { listed(2); }

@@ -88,7 +88,7 @@ static void malloc_three(void) { world_free(world_malloc(2 * UNIT + UNIT / 2, 0)
 /* Segment 0 is in the list. The others of `segments` are free. */
 static void listed(uint32_t segments) {
     world_make(segments);
-    while (mm_list_count(&ref) == 0) mm_list_add(&ref, 1, MM_LISTED_ANY, 0);
+    while (mm_list_count(&ref) == 0) mm_list_add(&ref, 1, MM_LISTED_ANY);
     for (uint32_t t = 0; t < MODEL_THREADS; t++) chunk[t] = 0, units[t] = 1;
 }
 static void had(uint32_t t, uint64_t unit, uint32_t n) {

@@ -79,7 +79,7 @@ static void sweeps(void) {
 /* Segment 0 is in the list. The others of `segments` are free. */
 static void listed(uint32_t segments) {
     world_make(segments);
-    while (mm_list_count(&ref) == 0) mm_list_add(&ref, 1, MM_LISTED_ANY, 0);
+    while (mm_list_count(&ref) == 0) mm_list_add(&ref, 1, MM_LISTED_ANY);
     for (uint32_t t = 0; t < MODEL_THREADS; t++) first[t] = 0, count[t] = 1;
 }
 static void hold(uint32_t unit, uint32_t n) {

@@ -14,27 +14,27 @@ static void list_has(uint32_t count) {
 START_TEST(as_many_as_are_wanted) {
     struct mm_class_state *of = mm_list_state(ref);
     of->wanted = 5 * MM_SEGMENT_BYTES + 17, of->coming = 5;
-    unit_eq(mm_list_add(ref, 1, 0, 0), MM_LISTED_BUSY);
+    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_BUSY);
     unit_eq(of->coming, 5);
     of->coming = 0;
-    unit_eq(mm_list_add(ref, 1, 0, 0), MM_LISTED_MORE);
+    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE);
     list_has(5);
-    unit_eq(mm_list_add(ref, 1, 0, 0), MM_LISTED_MORE); /* it has grown since the caller looked */
+    unit_eq(mm_list_add(ref, 1, 0), MM_LISTED_MORE); /* it has grown since the caller looked */
     list_has(5);
     of->wanted = 4 * MM_SEGMENT_BYTES, of->coming = 3;
-    unit_eq(mm_list_add(ref, 1, 5, 0), MM_LISTED_MORE);
+    unit_eq(mm_list_add(ref, 1, 5), MM_LISTED_MORE);
     list_has(6);
-    unit_eq(mm_list_add(ref, 1, 6, 0), MM_LISTED_MORE);
+    unit_eq(mm_list_add(ref, 1, 6), MM_LISTED_MORE);
     of->coming = 4;
-    unit_eq(mm_list_add(ref, 1, 7, 0), MM_LISTED_BUSY);
+    unit_eq(mm_list_add(ref, 1, 7), MM_LISTED_BUSY);
     of->wanted = 20 * MM_SEGMENT_BYTES, of->coming = 0;
-    unit_eq(mm_list_add(ref, 1, 7, 0), MM_LISTED_MORE); /* there is one more */
+    unit_eq(mm_list_add(ref, 1, 7), MM_LISTED_MORE); /* there is one more */
     list_has(SEGMENTS);
     unit_eq(of->coming, 0);
-    unit_eq(mm_list_add(ref, 1, SEGMENTS, 0), MM_LISTED_NO_SEGMENT);
+    unit_eq(mm_list_add(ref, 1, SEGMENTS), MM_LISTED_NO_SEGMENT);
     unit_eq(of->coming, 0);
     of->coming = 1;
-    unit_eq(mm_list_add(ref, 1, SEGMENTS, 0), MM_LISTED_BUSY); /* it may be for this caller */
+    unit_eq(mm_list_add(ref, 1, SEGMENTS), MM_LISTED_BUSY); /* it may be for this caller */
     unit_eq(of->coming, 1);
     of->wanted = of->coming = 0;
     unit_fresh(&heap, SEGMENTS);
@@ -44,13 +44,13 @@ END_TEST
 /* Segments that warps bring while another one has the lock enter when it releases it; nobody waits. */
 START_TEST(batches_that_wait) {
     struct mm_class_state *of = mm_list_state(ref);
-    mm_list_add(ref, 1, 0, 0);
+    mm_list_add(ref, 1, 0);
     of->lock = OTHER_WARP;
     of->wanted = 2 * MM_SEGMENT_BYTES, unit_waits = 0;
-    unit_eq(mm_list_add(ref, 1, 1, 0), MM_LISTED_MORE);
+    unit_eq(mm_list_add(ref, 1, 1), MM_LISTED_MORE);
     of->wanted = 5 * MM_SEGMENT_BYTES;
-    unit_eq(mm_list_add(ref, 1, 1, 0), MM_LISTED_MORE);
-    unit_eq(mm_list_add(ref, 1, 1, 0), MM_LISTED_BUSY);
+    unit_eq(mm_list_add(ref, 1, 1), MM_LISTED_MORE);
+    unit_eq(mm_list_add(ref, 1, 1), MM_LISTED_BUSY);
     unit_eq((uint64_t)unit_waits, 0);
     unit_eq(mm_list_count(ref), 1);
     unit_eq(of->coming, 5);
@@ -82,25 +82,24 @@ START_TEST(what_a_caller_wants) {
 }
 END_TEST
 
-/* A list grows by a share, by more the more lanes call, or by what is wanted; only by the share if the caller has just seen it grow. */
+/* A list grows by a share, by more the more lanes call, or by what is wanted. */
 START_TEST(a_share_or_what_is_wanted) {
     struct mm_class_state *of = mm_list_state(ref);
-    unit_eq(mm_list_wanted(ref, 0, 1, 0), 1);
-    unit_eq(mm_list_wanted(ref, 3, 1, 0), MM_LISTED_LEAST);
-    unit_eq(mm_list_wanted(ref, 5 * MM_LISTED_SHARE, 1, 0), MM_LISTED_LEAST + 5);
-    unit_eq(mm_list_wanted(ref, 0, 32, 0), 16);
-    unit_eq(mm_list_wanted(ref, 5 * MM_LISTED_SHARE, 32, 0), 21);
+    unit_eq(mm_list_wanted(ref, 0, 1), 1);
+    unit_eq(mm_list_wanted(ref, 3, 1), MM_LISTED_LEAST);
+    unit_eq(mm_list_wanted(ref, 5 * MM_LISTED_SHARE, 1), MM_LISTED_LEAST + 5);
+    unit_eq(mm_list_wanted(ref, 0, 32), 16);
+    unit_eq(mm_list_wanted(ref, 5 * MM_LISTED_SHARE, 32), 21);
     of->wanted = 40 * MM_SEGMENT_BYTES + 1;
-    unit_eq(mm_list_wanted(ref, 0, 1, 0), 40);
-    unit_eq(mm_list_wanted(ref, 5 * MM_LISTED_SHARE, 32, 0), 40);
-    unit_eq(mm_list_wanted(ref, 5 * MM_LISTED_SHARE, 32, 1), 21);
-    unit_eq(mm_list_wanted(ref, MM_LISTED_SEGMENTS_MAX - 3, 32, 0), 3);
-    unit_eq(mm_list_wanted(ref, MM_LISTED_SEGMENTS_MAX, 32, 0), 0);
+    unit_eq(mm_list_wanted(ref, 0, 1), 40);
+    unit_eq(mm_list_wanted(ref, 5 * MM_LISTED_SHARE, 32), 40);
+    unit_eq(mm_list_wanted(ref, MM_LISTED_SEGMENTS_MAX - 3, 32), 3);
+    unit_eq(mm_list_wanted(ref, MM_LISTED_SEGMENTS_MAX, 32), 0);
     of->wanted = 0;
 }
 END_TEST
 
-/* Another warp reserves segments at some step of this one, too few or too many. This one brings what is left of the five that are wanted. */
+/* Another warp reserves segments at some step of this one. This one brings what is left of the five that are wanted, or none if it has counted already. */
 static uint32_t others_reserve, reserve_at, were_coming, were_there;
 static void reserve_once(void) {
     struct mm_class_state *of = mm_list_state(ref);
@@ -112,29 +111,33 @@ START_TEST(others_reserve_meanwhile) {
     struct mm_class_state *of = mm_list_state(ref);
     static const uint32_t reserves[] = {2, 6};
     for (uint32_t i = 0; i < 2; i++) {
-        int was_between = 0, is_over = 0;
+        const uint32_t left = reserves[i] < 5 ? 5 - reserves[i] : 0;
+        int was_left = 0, was_vain = 0, is_over = 0;
         for (uint32_t step = 0; !is_over; step++) {
             of->wanted = 5 * MM_SEGMENT_BYTES, of->coming = 0;
             others_reserve = reserves[i], reserve_at = step, unit_each_step = reserve_once;
-            const enum mm_listed added = mm_list_add(ref, 1, 0, 0);
+            const enum mm_listed added = mm_list_add(ref, 1, 0);
             is_over = unit_each_step != NULL;
             unit_each_step = NULL;
-            const uint32_t left = is_over || were_coming != 0 || were_there != 0 ? 5 : others_reserve < 5 ? 5 - others_reserve : 0;
-            list_has(left);
+            const uint32_t has = mm_list_count(ref);
+            const int is_late = is_over || were_coming != 0 || were_there != 0;
+            unit_holds(has == (is_late ? 5 : left) || (has == 0 && !is_late), "%u segments", has);
+            if (!is_late) was_left |= has == left, was_vain |= has != left;
+            list_has(has);
             unit_eq(of->coming, is_over ? 0 : others_reserve);
-            unit_eq(added, left != 0 ? MM_LISTED_MORE : MM_LISTED_BUSY);
-            was_between |= left < 5;
+            unit_eq(added, has != 0 ? MM_LISTED_MORE : MM_LISTED_BUSY);
             of->wanted = of->coming = 0;
             unit_fresh(&heap, SEGMENTS);
         }
-        unit_eq((uint64_t)was_between, 1);
+        unit_eq((uint64_t)was_left, 1);
+        if (left != 0) unit_eq((uint64_t)was_vain, 1);
     }
 }
 END_TEST
 
 /* A wait for the list ends when that has changed, or after so many looks. */
 START_TEST(looks_of_a_wait) {
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     unit_waits = 0;
     mm_list_await(ref, 0, 5);
     unit_eq((uint64_t)unit_waits, 0);

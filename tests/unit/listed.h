@@ -126,11 +126,11 @@ END_TEST
 
 /* A segment that entered the list after the last round is looked at by visits, whatever was seen in its last life. */
 START_TEST(a_visit_to_a_new_segment) {
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     const uint32_t s = mm_list_segment(ref, 0);
     unit_eq(mm_segment_retire(ref, 1, s), 1);
     *mm_list_most(ref, s) = 0;
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     unit_eq(mm_list_segment(ref, 0), s);
     unit_holds(mm_listed_sweep(ref, 1, 1, 0).address != 0, "it is free");
 }
@@ -184,10 +184,10 @@ static void look_for_it(void) {
     unit_holds(is_found, "segment %u is in no place", on_its_way);
 }
 START_TEST(a_segment_on_its_way) {
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     on_its_way = mm_list_segment(ref, 0), unit_each_step = look_for_it;
     unit_eq(mm_segment_retire(ref, 1, on_its_way), 1);
-    unit_eq(mm_list_add(ref, 1, MM_LISTED_ANY, 0), MM_LISTED_MORE);
+    unit_eq(mm_list_add(ref, 1, MM_LISTED_ANY), MM_LISTED_MORE);
     unit_each_step = NULL;
     unit_eq(mm_list_segment(ref, 0), on_its_way);
 }
@@ -206,7 +206,7 @@ static void come_and_go(void) {
         of->coming = 0;
     } else if (comes_back && of->round / MM_FLIGHT_WORD_ONE >= rounds_before + 2 && comes_in-- == 0) {
         comes_back = 0;
-        mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+        mm_list_add(ref, 1, MM_LISTED_ANY);
     }
     unit_each_step = come_and_go;
 }
@@ -226,7 +226,7 @@ START_TEST(a_segment_that_comes_and_goes) {
 END_TEST
 
 /* A segment enters, and is put into the place of another one that leaves, which a sweep has passed: the sweep has seen all, or it proves nothing. */
-static void add_any(void *arg) { (void)arg, mm_list_add(ref, 1, MM_LISTED_ANY, 0); }
+static void add_any(void *arg) { (void)arg, mm_list_add(ref, 1, MM_LISTED_ANY); }
 static struct mm_listed_swept swept_behind;
 static void sweep_largest(void *arg) { (void)arg, swept_behind = mm_listed_sweep(ref, 1, MM_LISTED_UNITS_MAX, 1); }
 START_TEST(a_segment_in_place_of_another) {
@@ -234,7 +234,7 @@ START_TEST(a_segment_in_place_of_another) {
     for (long steps = 0; !done; steps++) {
         uint32_t leaf;
         const uint32_t enters = mm_ctz(mm_segments_take(ref, 1, &leaf));
-        while (mm_list_count(ref) < SEGMENTS - 1) mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+        while (mm_list_count(ref) < SEGMENTS - 1) mm_list_add(ref, 1, MM_LISTED_ANY);
         uint8_t *held;
         for (uint32_t n = 0; (held = take(MM_SMALL_BYTES_MAX)) != NULL; n++) unit_lt(n, SEGMENTS * MM_SEGMENT_BYTES / 16);
         const uint32_t leaves = mm_list_segment(ref, 0);
@@ -297,7 +297,7 @@ END_TEST
 
 /* A segment on its way has its owner already, and no list has it: it is not retired. */
 START_TEST(a_segment_that_comes_is_not_retired) {
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     const uint32_t s = mm_list_segment(ref, 0);
     mm_list_state(ref)->count = 0;
     unit_eq(mm_segment_retire(ref, 1, s), 0);
@@ -310,7 +310,7 @@ END_TEST
 /* The same heap with so large numbers of segments that the one that is listed is the last one of a heap of the largest size. */
 static struct mm_heap_ref end_ref;
 static uint64_t at_the_end(void) {
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     const uint64_t shift = MM_TREE_BITS_MAX - 1 - mm_list_segment(ref, 0), pages = shift * MM_SEGMENT_PAGES;
     end_ref = *ref;
     end_ref.user_bytes = end_ref.open_bytes = (uint64_t)MM_TREE_BITS_MAX << MM_SEGMENT_SHIFT;

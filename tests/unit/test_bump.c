@@ -67,7 +67,7 @@ END_TEST
 static uint8_t *first_got, *second_got;
 static void at_the_end(void) {
     tear_down(), set_up();
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0), mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY), mm_list_add(ref, 1, MM_LISTED_ANY);
     *mm_bump_word(ref) = MM_SEGMENT_BYTES - 64;
 }
 static void take_first(void) { first_got = take(48); }

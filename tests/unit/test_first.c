@@ -74,6 +74,18 @@ START_TEST(a_cell) {
 }
 END_TEST
 
+/* A lane that got no page, and has no entry, puts nothing. */
+START_TEST(nothing_to_put) {
+    begin();
+    for (uint32_t q = 0; q < MM_OURO_CLASSES; q++) {
+        const uint64_t bytes = 16ull << q, back = mm_queue_of(ref, q)->back;
+        unit_eq(mm_pages_settle(ref, mm_page_left(0, MM_QUEUE_NONE, bytes)), mm_page_token(bytes));
+        unit_eq(mm_queue_of(ref, q)->back, back);
+    }
+    unit_sound(&heap, UNIT_ANY);
+}
+END_TEST
+
 /* Takes all entries of class q out of the caller's cell and the queue. Returns how many. */
 static uint32_t drain(uint32_t q, uint32_t *entries, uint32_t most) {
     uint32_t n = 0;
@@ -386,8 +398,11 @@ int main(void) {
     tcase_add_loop_test(tests, two_callers, 0, 10);
     tcase_add_loop_test(tests, a_cell_that_is_full, 0, 2);
     tcase_add_loop_test(tests, the_last_page, 0, 4);
-    const TTest *const all[] = {
-        tokens, a_cell, an_entry_that_is_late, an_old_entry, on_and_on, cells_of_others, cells_before_a_chunk_is_cut, a_page_that_goes, cells_without_pages};
+    const TTest *const all[] = {tokens,           a_cell,
+                                nothing_to_put,   an_entry_that_is_late,
+                                an_old_entry,     on_and_on,
+                                cells_of_others,  cells_before_a_chunk_is_cut,
+                                a_page_that_goes, cells_without_pages};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if MM_OURO_QUEUE == MM_OURO_VL
     tcase_add_test(tests, slots_of_a_list);

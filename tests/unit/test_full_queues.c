@@ -101,7 +101,7 @@ START_TEST(one_wait_for_a_segment) {
     mm_heap_free(ref, run);
     for (uint32_t c = 1; _i == 1 && c < SEGMENTS * MM_OURO_SEGMENT_CHUNKS; c += 2) *mm_chunk_header(ref, c) |= mm_chunk_queued(MM_OURO_FREE);
     unit_waits = 0;
-    unit_holds(mm_list_add(ref, 1, MM_LISTED_ANY, 0) == MM_LISTED_MORE, "no segment came");
+    unit_holds(mm_list_add(ref, 1, MM_LISTED_ANY) == MM_LISTED_MORE, "no segment came");
     unit_eq(refused(), mm_list_count(ref) * MM_OURO_SEGMENT_CHUNKS / (1 + _i) - 1); /* a cell has one */
     unit_le(unit_waits, MM_OURO_LONG_LOOKS + 2 * (long)refused());
     unit_holds(take(256) != NULL, "NULL");

@@ -156,7 +156,7 @@ END_TEST
  * beginning. */
 START_TEST(all_of_the_heap) {
     const uint64_t all = SEGMENTS * MM_SEGMENT_BYTES;
-    for (int i = 0; i < 4 * _i; i++) mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    for (int i = 0; i < 4 * _i; i++) mm_list_add(ref, 1, MM_LISTED_ANY);
     for (uint64_t bytes = 16; bytes <= all; bytes += 16) {
         mm_heap_free(ref, take(bytes % 17));
         if (bytes % 65536 > 32 && bytes != all) continue;
@@ -193,7 +193,7 @@ END_TEST
 
 /* Callers have added in vain, and nobody has gone on to the next segment yet. */
 START_TEST(beyond_the_end) {
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0), mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY), mm_list_add(ref, 1, MM_LISTED_ANY);
     *mm_bump_word(ref) = MM_SEGMENT_BYTES + 4096;
     unit_eq(walked(1).small_bytes, MM_SEGMENT_BYTES);
 }
@@ -204,7 +204,7 @@ END_TEST
 START_TEST(rubbish) {
     uint64_t seed = 7;
     const uint32_t first = 3, end = 5; /* segments */
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     for (int round = 0; round < 300; round++) {
         for (uint32_t page = first * MM_SEGMENT_PAGES; page < end * MM_SEGMENT_PAGES; page++) {
             *mm_page_owner(ref, page) = unit_random(&seed) % 4 ? MM_LISTED_OWNER : (uint8_t)unit_random(&seed);

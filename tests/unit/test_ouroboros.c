@@ -328,7 +328,7 @@ END_TEST
 
 /* Of two rows the later one enters first: its chunks can be taken when the earlier one has entered, too. */
 START_TEST(rows_in_another_order) {
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     const struct mm_queue *fresh = mm_queue_of(ref, MM_OURO_FRESH);
     const uint64_t back = fresh->back;
     const uint32_t row = mm_fresh_rows(ref, 2);

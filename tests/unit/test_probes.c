@@ -31,7 +31,7 @@ static struct probes_note notes[UNITS];
 static void set_up(void) {
     unit_create(&heap, SEGMENTS);
     probes_heap = heap.ref;
-    while (mm_list_add(&heap.ref, 1, MM_LISTED_ANY, 0) == MM_LISTED_MORE) {
+    while (mm_list_add(&heap.ref, 1, MM_LISTED_ANY) == MM_LISTED_MORE) {
     }
     unit_eq(mm_list_count(&heap.ref), SEGMENTS);
 }

@@ -17,7 +17,7 @@ static uint64_t unit_of(const void *p) { return ((uint64_t)p - ref->user_base) >
 /* A new segment has, of each power of two from 32 units up to R, as many chunks as fit in R, and one with the rest. */
 START_TEST(a_new_segment) {
     uint32_t of[MM_RING_LOG + 1] = {0}, in = 0, rest = MM_RING_UNITS == MM_RING_LEVELS_END;
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     const uint64_t first = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS;
     while (in < MM_RING_UNITS) {
         const uint32_t units = mm_ring_end(ref, first + in) - in, log = mm_ctz(units);
@@ -35,7 +35,7 @@ END_TEST
 /* A chunk is split if more than an eighth would be left over, and not else; a caller merges what is too small. */
 START_TEST(splits_and_merges) {
     uint64_t next;
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     const uint64_t first = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS, all = MM_RING_UNITS;
     unit_holds(mm_ring_claim(ref, first, 3, &next) != 0 && next == first + 3, "of R units, 3");
     unit_sound(&heap, 3 * MM_RING_UNIT_BYTES);
@@ -86,7 +86,7 @@ static uint64_t find_by_headers(uint64_t first, uint32_t n, int is_any) {
 }
 START_TEST(finds_the_first) {
     uint64_t seed = (uint64_t)_i + 1, kinds[3] = {0, 0, 0};
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     const uint64_t first = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS;
     for (uint64_t unit = first, next; unit < first + MM_RING_UNITS; unit = next) { /* all live, in pieces */
         const uint32_t most = mm_ring_end(ref, unit) - (uint32_t)(unit - first), n = 1 + (uint32_t)(unit_random(&seed) % (_i % 2 ? 300 : 20));
@@ -122,7 +122,7 @@ START_TEST(a_claim_while_a_merge) {
             uint64_t next;
             int got = 0;
             void *args[2] = {NULL, &got};
-            mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+            mm_list_add(ref, 1, MM_LISTED_ANY);
             at_unit = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS + 1;
             unit_holds(mm_ring_claim(ref, at_unit - 1, 1, &next) != 0, "the first unit");
             ended = unit_interleave(free_or_claim, args, a, b, b);
@@ -249,7 +249,7 @@ static uint64_t late_got, late_at;
 static void walk_late(void *arg) { (void)arg, late_got = mm_ring_walk(ref, 1, late_at, MM_RING_HOPS).got; }
 START_TEST(walks_in_a_segment_that_left) {
     for (long steps = 0; steps < 40; steps++) {
-        mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+        mm_list_add(ref, 1, MM_LISTED_ANY);
         const uint32_t s = mm_list_segment(ref, 0);
         late_at = (uint64_t)s * MM_RING_UNITS + (uint64_t)(steps * 997) % MM_RING_UNITS, late_got = 0;
         unit_actor_make(0, walk_late, NULL);

@@ -16,7 +16,7 @@ static uint64_t units(uint64_t n) { return n * MM_WALK_UNIT_BYTES; }
 
 /* Units across a word's end, across several words, and at the end of a segment. */
 START_TEST(at_the_edges) {
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     static const uint32_t places[][2] = {{0, 1}, {31, 2}, {30, 70}, {MM_WALK_UNITS - 33, 33}, {MM_WALK_UNITS - 1, 1}, {0, MM_WALK_UNITS}, {64, 32}};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const uint32_t s = mm_list_segment(ref, 0) * MM_WALK_UNITS, first = s + places[i][0], n = places[i][1];
@@ -39,7 +39,7 @@ END_TEST
 
 /* find returns the first place with enough consecutive free units, from its word on, whatever is taken around it; or else how many there are at most. */
 START_TEST(finds_the_first) {
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     const uint32_t s = mm_list_segment(ref, 0) * MM_WALK_UNITS;
     static uint8_t is_taken[MM_WALK_UNITS];
     uint64_t seed = (uint64_t)_i + 1;
@@ -182,7 +182,7 @@ static uint32_t stale_count, stale_random;
 static uint64_t stale_unit;
 static void draw_late(void *arg) { (void)arg, stale_unit = mm_walk_draw(ref, MM_WALK_FACE == MM_WALK_BM, stale_count, stale_random); }
 START_TEST(draws_from_an_old_list) {
-    mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     stale_count = mm_list_count(ref);
     for (long steps = 0; steps < 8; steps++) {
         const uint32_t s = mm_list_segment(ref, 0);
@@ -197,7 +197,7 @@ START_TEST(draws_from_an_old_list) {
             unit_eq(stale_unit, MM_WALK_NONE);
             unit_sound(&heap, SEGMENTS * MM_SEGMENT_BYTES);
             mm_heap_free(ref, run);
-            mm_list_add(ref, 1, MM_LISTED_ANY, 0);
+            mm_list_add(ref, 1, MM_LISTED_ANY);
         } else {
             unit_eq(mm_units_free(ref, (uint32_t)stale_unit), MM_UNIT_FIRST);
         }

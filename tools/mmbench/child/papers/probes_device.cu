@@ -7,7 +7,7 @@
 static __global__ void list_kernel(uint32_t segments) {
     MM_ROLLED
     for (uint32_t i = 0; i < segments; i++)
-        if (mm_list_add(&probes_heap, MM_WARP_ALL, MM_LISTED_ANY, 0) != MM_LISTED_MORE) return;
+        if (mm_list_add(&probes_heap, MM_WARP_ALL, MM_LISTED_ANY) != MM_LISTED_MORE) return;
 }
 
 static __global__ void place_kernel(const uint32_t *taken, uint32_t words) {
