@@ -84,8 +84,7 @@ static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint6
     c->user = h->user.base;
     c->metadata[MM_STRETCH_WORDS] = (struct mm_host_stretch){.base = base, .bytes = l->indexes, .fixed_bytes = l->words, .segment_bytes = l->words_each};
     c->metadata[MM_STRETCH_INDEXES] = (struct mm_host_stretch){.base = base + l->indexes, .bytes = l->table - l->indexes, .segment_bytes = l->indexes_each};
-    c->metadata[MM_STRETCH_TABLE] =
-        (struct mm_host_stretch){.base = base + l->table, .bytes = l->total_bytes - l->table, .segment_bytes = l->table_each};
+    c->metadata[MM_STRETCH_TABLE] = (struct mm_host_stretch){.base = base + l->table, .bytes = l->total_bytes - l->table, .segment_bytes = l->table_each};
     c->segment_count = l->segment_count;
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The array queue (S): a ring of slots in the table. Each queue has MM_ARRAY_FIRST slots at first. A segment's share of the table, a row, has as many slots of
+/* The array queue (S): a ring of slots. Each queue has MM_ARRAY_FIRST slots at first, in the fixed part of the metadata (mm_firsts). A segment's share of the table, a row, has as many slots of
  * each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows as the chunks that were cut for it
  * can need.
  *
@@ -11,8 +11,8 @@
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
  *   they are in one lap of the array; those of the next lap get other slots.
  * Ordering. A caller reads the shape, relaxed, while the addition that draws its position is under way: an acquire would wait for it. So a caller may know a
- *   row of which it has not acquired that it was cleared. Rows are cleared before their segments count, long before a queue has them; the first slots, and row
- *   0, before any segment enters (listed/list.h); and slots are only accessed by atomics, which GPUs execute where they keep the newest value.
+ *   row of which it has not acquired that it was cleared. Rows are cleared before their segments count, long before a queue has them; the first slots by
+ *   the host; and slots are only accessed by atomics, which GPUs execute where they keep the newest value.
  * Linearisation point of a change: the compare-and-swap of shape, so that of callers that saw the same array one changes it. If another one saw
  *   more rows, the array gets them at the next cut; what finds no slot until then is found by sweeps.
  * Stale. A thread whose position the change moved comes to another slot than the one that put or takes there. A putter leaves its entry behind front, or in a

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Queue chunks: the memory of the virtualised queues (VA, VL), MM_STORE_SLOTS slots each. In the paper they are chunks of the same heap, so a free in a full
- * heap may find none. Here they are in the table, which grows with the memory that is mapped and has more of them than all entries can need: no free needs
- * memory.
+ * heap may find none. Here the first ones are in the fixed part of the metadata (mm_firsts), and the others in the table, which grows with the memory that
+ * is mapped; there are more than all entries can need: no free needs memory.
  *
  * Representation. pool_fresh: the first so many queue chunks were given before. pool_free: stacks, so that lanes of a warp take queue chunks at the same time:
  *   {changes : 32 | the last one that came back, plus 1 : 32}; link: the next one. A queue chunk comes back to the stack of its id. The slots of a queue
- *   chunk that is not in a queue are all 0: they are cleared when its segment comes, by a whole warp, and left so. Position p of a queue is a slot of its
+ *   chunk that is not in a queue are all 0: they are cleared when its segment comes, by a whole warp, or by the host, and left so. Position p of a queue is a slot of its
  *   queue chunk number p / MM_STORE_SLOTS. passed: how often callers were done with a position of a queue chunk, for each number modulo MM_STORE_NUMBERS; it
  *   goes on from lap to lap, modulo 2^32.
  * Life. Each position has one caller that puts and one that takes. Each of them comes to the slot once, or has none, and passes then; when all have passed for
