@@ -208,8 +208,8 @@
  * Words of a segment that a lane reads at once, and that it takes at once to retire the segment. */
 #define MM_LISTED_SHARE 16
 #define MM_LISTED_BATCH 32
-#define MM_LISTED_BUSY_POLLS (1u << 12)
-#define MM_LISTED_BUSY_LOOKS 2
+#define MM_LISTED_BUSY_POLLS (1u << 14)
+#define MM_LISTED_BUSY_LOOKS 4
 #define MM_LISTED_LOOKS 8
 #define MM_LISTED_PAUSE 12
 #define MM_LISTED_PLACES 512u
@@ -244,7 +244,7 @@
  * of free ones; numbers of queue chunks that are looked at together when all may have passed; log2 of the most segments: 256 GiB. Looks of a caller that waits
  * for another warp's entry or chunk; if nobody is cutting a chunk; for a queue chunk. Positions that a caller draws for one entry, and rounds for its pages
  * before it cuts a chunk; all rounds. Draws in vain before the list of segments grows: with 1, 1,000,000 of 1 KiB in a fresh heap take a tenth less, and lists
- * get a tenth longer. Segments that it grows by at least. */
+ * get a tenth longer. Segments that it grows by at least; by a full warp. */
 #define MM_OURO_CHUNK_SHIFT 13
 #define MM_OURO_STORE_SHIFT 11
 #define MM_OURO_RING_SHIFT 13
@@ -258,6 +258,7 @@
 #define MM_OURO_ROUNDS (MM_OURO_ENTRY == MM_OURO_CHUNKS ? 64 : 2 * MM_OURO_TRIES)
 #define MM_OURO_PATIENCE 2
 #define MM_OURO_LEAST 4
+#define MM_OURO_FULL_WARP 16
 /* Segments for each caller that looks for what a queue refused. */
 #define MM_OURO_VISITORS 4
 /* Cells of a class (cells.h): 137 multiprocessors of 64 warps have one each; classes that have them, the smallest ones, the last one of chunk allocators for free

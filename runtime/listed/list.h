@@ -7,7 +7,8 @@
  *   mm_listed_prepare(ref, w, is_new)    writes what word w of a segment that enters the list will describe
  *   mm_listed_fill(ref, w, is_patient)   makes that word, unless the segment is new; published (mm_publish_fence). May wait for others if is_patient; returns
  *                                        whether a lane's next call may, too, so that all of its words cost one wait
- *   MM_LISTED_LEAST            segments that a list which is not empty grows by at least; 1 if not defined
+ *   MM_LISTED_LEAST, MM_LISTED_FULL_WARP      segments that a list which is not empty grows by at least; and any list, if a full warp lets it grow, but no more
+ *                              than a quarter of those that are mapped: so only if segments without live units can leave the list. 1 and 0 if not defined
  * and, if it defines MM_LISTED_ROWS, since it has something for each segment that was ever in the list, in the order in which they came first,
  *   mm_listed_is_new(ref, s)             whether segment s was never in the list
  *   mm_listed_rows(ref, n)               draws the numbers of n new segments in that order; returns the first one
@@ -106,6 +107,7 @@ MM_FN struct mm_list_batch *mm_list_batch(const struct mm_heap_ref *ref, uint32_
 
 #ifndef MM_LISTED_LEAST
 #define MM_LISTED_LEAST 1
+#define MM_LISTED_FULL_WARP 0
 #endif
 #ifndef MM_LISTED_ROWS
 MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return (void)ref, (void)s, 0; }
@@ -185,8 +187,12 @@ MM_FN_RARE uint32_t mm_list_want(const struct mm_heap_ref *ref, uint32_t here, u
 /* How many segments should be on their way to a list that has `count`: a share of it, or what callers want. A warp brings more at once the more of its lanes
  * call, since they prepare them together. */
 MM_FN uint32_t mm_list_wanted(const struct mm_heap_ref *ref, uint32_t count, uint32_t lanes) {
-    const uint32_t least = lanes > 2 * MM_LISTED_LEAST ? lanes / 2 : count == 0 ? 1 : MM_LISTED_LEAST, share = least + count / MM_LISTED_SHARE;
-    const uint32_t wanted = (uint32_t)(mm_load_relaxed_u64(&mm_list_state(ref)->wanted) >> MM_SEGMENT_SHIFT);
+    uint32_t least = count == 0 ? 1 : MM_LISTED_LEAST;
+    if (MM_LISTED_FULL_WARP != 0) {
+        const uint32_t most = mm_at_most(lanes * MM_LISTED_FULL_WARP / 32, (uint32_t)mm_grow_mapped(ref) / 4);
+        least = most > least ? most : least;
+    }
+    const uint32_t share = least + count / MM_LISTED_SHARE, wanted = (uint32_t)(mm_load_relaxed_u64(&mm_list_state(ref)->wanted) >> MM_SEGMENT_SHIFT);
     return mm_at_most(wanted > share ? wanted : share, MM_LISTED_SEGMENTS_MAX - count);
 }
 /* How many segments the caller may bring if `all` should be on their way and `coming` are. Counts them in `coming`. Of thousands of warps that come at once one in

@@ -135,7 +135,8 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         if (stage == MM_LISTED_DRAW && address != 0) stage = MM_LISTED_DONE;
         else if (stage == MM_LISTED_DRAW && (count == 0 || ++probes >= patience)) stage = MM_LISTED_GROW;
         wants = mm_list_want(ref, here, stage == MM_LISTED_GROW || (stage == MM_LISTED_DRAW && 2 * probes >= patience) ? (uint32_t)bytes : 0, wants);
-        if (mm_warp_ballot(here, stage == MM_LISTED_GROW) != 0) {
+        const uint32_t grows = mm_warp_ballot(here, stage == MM_LISTED_GROW);
+        if (grows != 0) {
             const enum mm_listed added = mm_list_add(ref, here, count);
             if (stage == MM_LISTED_GROW && added == MM_LISTED_MORE) {
                 stage = MM_LISTED_DRAW, probes = 0;
@@ -149,7 +150,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
             } else if (stage == MM_LISTED_GROW) {
                 stage = MM_LISTED_SHORT, before = mapped;
             }
-            if (added == MM_LISTED_BUSY) mm_list_await(ref, count, mm_warp_ballot(here, stage == MM_LISTED_GROW) == here ? MM_LISTED_LOOKS : 1);
+            if (added == MM_LISTED_BUSY) mm_list_await(ref, count, grows == here ? MM_LISTED_LOOKS : 1);
         }
         const uint32_t shorts = mm_warp_ballot(here, stage == MM_LISTED_SHORT);
         if (shorts == 0 && mm_warp_ballot(here, stage == MM_LISTED_SWEEP) == 0) continue;

@@ -18,7 +18,7 @@
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_chunks_draw_soon(ref, (uint32_t)bytes); }
 MM_FN uint64_t mm_small_settle(const struct mm_heap_ref *ref, uint32_t here, uint64_t token) {
     const uint64_t bytes = (uint32_t)token;
-    if (token & MM_CHUNK_GAVE_BACK) mm_chunk_gave_back(ref, (uint32_t)(token >> 32) % (1u << 26), mm_listed_units(bytes) - 1);
+    if (token & MM_CHUNK_GAVE_BACK) mm_chunk_gave_back(ref, (uint32_t)(token >> 32) % (1u << MM_CHUNK_BITS), mm_listed_units(bytes) - 1);
     mm_warp_sync(here);
     return MM_TOKEN | bytes;
 }

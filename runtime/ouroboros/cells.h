@@ -4,7 +4,7 @@
  * its cell (first.h), and the next warp in that place takes pages from there: a warp of 32 lanes takes half of a mask. Through the queue that would cost four
  * additions to words that all warps share. Not in the paper.
  *
- * Representation. A cell is 0, or an entry plus 1. Cells are at the end of made.
+ * Representation. A cell is 0, or an entry plus 1. Cells are in made (chunk.h).
  * Taking. Several lanes take the entry out of their cell, then pages of its mask, and put the entry back if pages are left. A lane that is alone takes a page
  *   and leaves the entry in the cell. A caller that finds the queue empty does the same with cells of others (mm_cells_take). So many callers can take pages of
  *   one mask at the same time.

@@ -30,10 +30,7 @@ MM_FN_RARE uint32_t mm_small_check_pages(struct mm_check *k, const struct mm_hea
 
 /* Entry number i of queue q plus 1, or 0, in any order. */
 #if MM_OURO_QUEUE == MM_OURO_S
-MM_FN uint64_t mm_queue_check_many(const struct mm_heap_ref *ref, uint32_t q) {
-    if (mm_queue_of(ref, MM_OURO_FRESH)->back == 0) return 0; /* no segment has entered, and nobody has cleared the slots */
-    return mm_array_slots(q, mm_queue_of(ref, q)->shape >> 32);
-}
+MM_FN uint64_t mm_queue_check_many(const struct mm_heap_ref *ref, uint32_t q) { return mm_array_slots(q, mm_queue_of(ref, q)->shape >> 32); }
 MM_FN uint32_t mm_queue_check_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t i) { return *mm_array_slot(ref, q, i); }
 #else
 MM_FN uint64_t mm_queue_check_many(const struct mm_heap_ref *ref, uint32_t q) { return mm_queue_of(ref, q)->back - mm_queue_of(ref, q)->front; }

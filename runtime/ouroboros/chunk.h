@@ -86,6 +86,7 @@ MM_FN uint64_t mm_chunk_address(const struct mm_heap_ref *ref, uint32_t mask, ui
  * queues may have entries for its chunks. */
 #define MM_LISTED_WORDS MM_OURO_SEGMENT_CHUNKS
 #define MM_LISTED_LEAST MM_OURO_LEAST
+#define MM_LISTED_FULL_WARP MM_OURO_FULL_WARP
 #define MM_LISTED_ROWS 1
 MM_FN uint64_t *mm_listed_word(const struct mm_heap_ref *ref, uint32_t w) { return mm_chunk_header(ref, w); }
 MM_FN uint32_t *mm_chunks_fresh(const struct mm_heap_ref *ref, uint64_t k) { return (uint32_t *)ref->directory + k; }

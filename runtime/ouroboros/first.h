@@ -22,7 +22,7 @@
  *   MM_PAGE_TAKE   {position : 44 | bytes : 14}   the lane has drawn a position of its class's queue, with a right, and found no entry
  *   MM_PAGE_LEFT   {what is left | entry, if MM_PAGE_AGAIN : 31 | bytes : 14}       it has no page
  *   MM_PAGE_GOT    {what is left | class : 4 | its page's offset in the heap / 16 : 38}
- * What is left. MM_PAGE_AGAIN: pages of the entry are left, which has to be put; of MM_PAGE_GOT it is the mask of the page. MM_PAGE_LAST | word << 46: the lane
+ * What is left. MM_PAGE_AGAIN: pages of the entry are left, which has to be put; of MM_PAGE_GOT it is the mask of the page. MM_PAGE_LAST | word << 45: the lane
  *   was the last one that passed in the queue chunk of this word (mm_queue_passed). */
 #define MM_PAGE_BYTES_BITS 14
 #define MM_PAGE_ENTRY_BITS 31
@@ -180,10 +180,9 @@ MM_FN_RARE uint64_t mm_pages_settle(const struct mm_heap_ref *ref, uint64_t toke
 }
 #else
 /* Tokens: MM_TOKEN, bytes, and {MM_CHUNK_GAVE_BACK | chunk << 32}: mm_chunk_gave_back has to be called. */
-#define MM_CHUNK_GAVE_BACK (1ull << 58)
-MM_STATIC_ASSERT((MM_LISTED_SEGMENTS_MAX * (uint64_t)MM_OURO_SEGMENT_CHUNKS * MM_OURO_MASKS) <= 1u << 31 &&
-                     MM_LISTED_SEGMENTS_MAX * (uint64_t)MM_OURO_SEGMENT_CHUNKS <= 1u << 26,
-                 "masks have 31 bits, and chunks 26");
+#define MM_CHUNK_BITS 27
+#define MM_CHUNK_GAVE_BACK (1ull << 60)
+MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX *MM_OURO_SEGMENT_CHUNKS <= 1u << MM_CHUNK_BITS && MM_CHUNK_BITS + 3 <= 31, "chunks, and masks");
 /* The first draw of chunk allocators, by the present lanes: pages of the chunk in the warp's cell. Returns the caller's address, or a token. */
 MM_FN_RARE uint64_t mm_chunks_draw_soon(const struct mm_heap_ref *ref, uint32_t bytes) {
     const uint32_t q = mm_listed_units(bytes) - 1, here = mm_warp_group(bytes >> 16), group = mm_warp_match(here, q), leader = mm_ctz(group);

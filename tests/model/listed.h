@@ -13,7 +13,7 @@ static void add_once(void) {
     model_require(mm_list_count(&ref) != 0, "a list that grew is empty");
     model_progress();
 }
-/* Callers want all segments: two, of which the first one comes alone; or two after the first one, which threads bring at the same time. */
+/* Callers want all segments: two; or two after the first one, which threads bring at the same time. */
 static void none_listed_both_wanted(void) {
     world_make(2);
     mm_list_state(&ref)->wanted = 2 * SEG;

@@ -341,6 +341,21 @@ START_TEST(rows_in_another_order) {
 }
 END_TEST
 
+/* The more lanes call, the more segments come at once; of a small heap a quarter. */
+START_TEST(lanes_that_let_the_list_grow) {
+    uint64_t *mapped = &mm_heap_of(ref)->grow.mapped;
+    unit_eq(*mapped, SEGMENTS);
+    unit_eq(mm_list_wanted(ref, 0, 32), SEGMENTS / 4);
+    *mapped = 1000;
+    unit_eq(mm_list_wanted(ref, 0, 1), 1);
+    unit_eq(mm_list_wanted(ref, 0, 16), MM_LISTED_FULL_WARP / 2);
+    unit_eq(mm_list_wanted(ref, 0, 32), MM_LISTED_FULL_WARP);
+    unit_eq(mm_list_wanted(ref, 3 * MM_LISTED_SHARE, 32), MM_LISTED_FULL_WARP + 3);
+    unit_eq(mm_list_wanted(ref, 3 * MM_LISTED_SHARE, 1), MM_LISTED_LEAST + 3);
+    *mapped = SEGMENTS;
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("ouroboros");
     TCase *tests = tcase_create("ouroboros");
@@ -355,6 +370,7 @@ int main(void) {
     tcase_add_loop_test(tests, few_accesses, 0, 2);
     tcase_add_loop_test(tests, a_segment_that_comes_and_goes, 0, COMES_IN_MOST);
     tcase_add_test(tests, a_segment_in_place_of_another);
+    tcase_add_test(tests, lanes_that_let_the_list_grow);
 #if IS_CHUNKS
     tcase_add_loop_test(tests, a_second_free_in_another_class, 0, 2);
 #endif
