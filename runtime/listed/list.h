@@ -195,8 +195,8 @@ MM_FN uint32_t mm_list_wanted(const struct mm_heap_ref *ref, uint32_t count, uin
     const uint32_t share = least + count / MM_LISTED_SHARE, wanted = (uint32_t)(mm_load_relaxed_u64(&mm_list_state(ref)->wanted) >> MM_SEGMENT_SHIFT);
     return mm_at_most(wanted > share ? wanted : share, MM_LISTED_SEGMENTS_MAX - count);
 }
-/* How many segments the caller may bring if `all` should be on their way and `coming` are. Counts them in `coming`. Of thousands of warps that come at once one in
- * 4 us succeeds, and that is as well: those that are about to find something count as wanting still. (With an addition, 1,000,000 of 8 KiB took up to 16,384
+/* How many segments the caller may bring if `all` should be on their way and `coming` are. Counts them in `coming`. Of thousands of warps that come at once one
+ * in 4 us succeeds, and that is as well: those that are about to find something count as wanting still. (With an addition, 1,000,000 of 8 KiB took up to 16,384
  * segments instead of 8,000.) */
 MM_FN uint32_t mm_list_expect(const struct mm_heap_ref *ref, uint32_t all, uint32_t coming) {
     const uint32_t n = mm_at_most(all - coming, MM_LISTED_BATCH);

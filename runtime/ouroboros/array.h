@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The array queue (S): a ring of slots. Each queue has MM_ARRAY_FIRST slots at first, in the fixed part of the metadata (mm_firsts). A segment's share of the table, a row, has as many slots of
- * each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows as the chunks that were cut for it
- * can need.
+/* The array queue (S): a ring of slots. Each queue has MM_ARRAY_FIRST slots at first, in the fixed part of the metadata (mm_firsts). A segment's share of the
+ * table, a row, has as many slots of each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows
+ * as the chunks that were cut for it can need.
  *
  * Representation. shape: {rows : 32 | shift : 32}. Position p is slot (p + shift) modulo the slots of `rows` rows. chunks: for how many the
  *   queue was to have room, so no fewer than have an entry; of the queue of free chunks: all. In the end a queue uses all rows: to take off what lost its
