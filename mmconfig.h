@@ -203,9 +203,9 @@
 /* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has, or by what callers wait for. Segments that a
  * warp brings at once: a lane enters each. Waits of a lane while other warps bring segments, before it continues as if there were no segment: .25 s or more.
  * With 1024 short ones, some 2 ms, callers got NULL while another warp added 100 segments. Of so many waits, one is followed by a draw. Looks of a wait, each
- * one load; loads of a pause between two looks. Words with a bit for each warp of a multiprocessor: more
- * multiprocessors share words. How often a lane begins anew because a sweep found only what other threads held. Segments that mm_slices_retire_some looks at.
- * Words of a segment that a lane reads at once, and that it takes at once to retire the segment. */
+ * one load; loads of a pause between two looks. Words with a bit for each warp of a multiprocessor: more multiprocessors share words. How often a lane begins
+ * anew because a sweep found only what other threads held. Segments that mm_slices_retire_some looks at. Words of a segment that a lane reads at once, and that
+ * it takes at once to retire the segment. */
 #define MM_LISTED_SHARE 16
 #define MM_LISTED_BATCH 32
 #define MM_LISTED_BUSY_POLLS (1u << 14)

@@ -22,8 +22,8 @@
  *   MM_PAGE_TAKE   {position : 44 | bytes : 14}   the lane has drawn a position of its class's queue, with a right, and found no entry
  *   MM_PAGE_LEFT   {what is left | entry, if MM_PAGE_AGAIN : 31 | bytes : 14}       it has no page
  *   MM_PAGE_GOT    {what is left | class : 4 | its page's offset in the heap / 16 : 38}
- * What is left. MM_PAGE_AGAIN: pages of the entry are left, which has to be put; of MM_PAGE_GOT it is the mask of the page. MM_PAGE_LAST | word << 45: the lane
- *   was the last one that passed in the queue chunk of this word (mm_queue_passed). */
+ * What is left. MM_PAGE_AGAIN: pages of the entry are left, which has to be put; of MM_PAGE_GOT it is the mask of the page. MM_PAGE_LAST |
+ *   word << MM_PAGE_WORD_SHIFT: the lane was the last one that passed in the queue chunk of this word (mm_queue_passed). */
 #define MM_PAGE_BYTES_BITS 14
 #define MM_PAGE_ENTRY_BITS 31
 #define MM_PAGE_OFFSET_BITS 38

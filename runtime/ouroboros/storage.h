@@ -5,9 +5,9 @@
  *
  * Representation. pool_fresh: the first so many queue chunks were given before. pool_free: stacks, so that lanes of a warp take queue chunks at the same time:
  *   {changes : 32 | the last one that came back, plus 1 : 32}; link: the next one. A queue chunk comes back to the stack of its id. The slots of a queue
- *   chunk that is not in a queue are all 0: they are cleared when its segment comes, by a whole warp, or by the host, and left so. Position p of a queue is a slot of its
- *   queue chunk number p / MM_STORE_SLOTS. passed: how often callers were done with a position of a queue chunk, for each number modulo MM_STORE_NUMBERS; it
- *   goes on from lap to lap, modulo 2^32.
+ *   chunk that is not in a queue are all 0: they are cleared when its segment comes, by a whole warp, or by the host, and left so. Position p of a queue is a
+ *   slot of its queue chunk number p / MM_STORE_SLOTS. passed: how often callers were done with a position of a queue chunk, for each number modulo
+ *   MM_STORE_NUMBERS; it goes on from lap to lap, modulo 2^32.
  * Life. Each position has one caller that puts and one that takes. Each of them comes to the slot once, or has none, and passes then; when all have passed for
  *   all positions, nobody comes back. So the queue chunk can be used again at once: no lag and no epochs are needed.
  * Invariant. Positions that are drawn, and not passed, are less than MM_STORE_NUMBERS numbers apart, so passed counts one number at a time: a put is refused if

@@ -37,7 +37,7 @@ $(BUILD)/model/walk/mmconfig.h: MODEL_SIZES := 11 64 64
 $(BUILD)/model/ring/mmconfig.h: MODEL_SIZES := 11 128 64 12 64
 # A chunk of Ouroboros is a page. Its queue chunks have 64 slots; in the models of the queues two, so that all of a ring has 16. An array has 64 before its
 # rows.
-$(OURO_FACES:%=$(BUILD)/model/%/mmconfig.h): MODEL_SIZES = 11 128 64 11 $(if $(findstring ouro_s,$@),64 6 5,256 6 7)
+$(OURO_FACES:%=$(BUILD)/model/%/mmconfig.h): MODEL_SIZES = 11 128 64 11 64 6 $(if $(findstring ouro_s,$@),5,7)
 $(OURO_QUEUES:%=$(BUILD)/model/%/mmconfig.h): MODEL_SIZES := 11 128 64 11 64 1 5 1
 $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.mk
 	@mkdir -p $(@D)

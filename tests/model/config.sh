@@ -4,8 +4,8 @@
 # of 1 KiB, that is 64 slices of 16 bytes and two words; a segment of 64 pages; slices of 256 bytes at most, so that anything larger is a span.
 # CURSORS: slices of a class for each cursor (a shift); ITERATIONS: looks of a waiting loop; MAKERS: pages of a class for each maker of blocks after the first.
 # MADE: places of two blocks, by default, are remembered, and a waiter for one looks twice, without pauses, which would only add steps. STORE: log2 of the
-# slots of a queue chunk of Ouroboros. EXTENT: log2 of the entries of an extent, by default 1; Ouroboros has its first queue chunks, or slots, in the
-# extents. SHORT: looks of a caller of Ouroboros while nobody cuts a chunk, by default none. A scenario sets how many slices a block has (world_cut).
+# slots of a queue chunk of Ouroboros. EXTENT: log2 of the entries of an extent, by default 1; Ouroboros has its first queue chunks, or slots, where
+# the first extents are. SHORT: looks of a caller of Ouroboros while nobody cuts a chunk, by default none. A scenario sets how many slices a block has (world_cut).
 set -eu
 sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_SEGMENT_SHIFT\) .*/\1 '"$((${5:-10} + 6))/" \
