@@ -8,7 +8,7 @@
  *       by the links from oldest on.
  *   I2  number of a queue chunk is constant while it is in the list, and differs for each of its lives; so does the word that next has while there is none.
  * Appending. Who comes to the end of the list takes the queue's lock, if it is free, and appends all that are missing up to back, and one more. The others
- *   look; of lanes that put together the first one looks for all. If the list does not become longer for MM_OURO_LONG_LOOKS looks, they have no slots
+ *   look, and append anyway after MM_OURO_LOCK_LOOKS looks (ring.h); of lanes that put together the first one looks for all. If the list does not become longer for MM_OURO_LONG_LOOKS looks, they have no slots
  *   (missed); puts that have no position yet are refused. A caller that takes has no need to wait: an entry was put at its position or a later one, so its
  *   queue chunk is in the list.
  * Finding. A walk begins at newest, or at oldest if that is too new. A link is valid if the number of the queue chunk that it was read from is unchanged
@@ -45,10 +45,11 @@ MM_FN uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
 MM_FN uint32_t mm_links_most(const struct mm_heap_ref *ref, uint32_t q) {
     return mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest) >> 32) + MM_STORE_NUMBERS / 2);
 }
-/* Appends behind `word`, the last one, up to the last number that is drawn, and the next one, unless another thread does so. word 0: the list is empty. */
-MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint64_t word) {
+/* Appends behind `word`, the last one, up to the last number that is drawn, and the next one, unless another thread does so; is_forced: even then. word 0: the list is empty. */
+MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint64_t word, int is_forced) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    if (mm_load_relaxed_u64(&of->lock) != 0 || !mm_cas_acquire_u64(&of->lock, 0, 1)) return;
+    const int is_locked = mm_load_relaxed_u64(&of->lock) == 0 && mm_cas_acquire_u64(&of->lock, 0, 1);
+    if (!is_locked && !is_forced) return;
     const uint32_t drawn = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2), most = mm_links_most(ref, q),
                    end = mm_links_ahead(mm_links_word(drawn, 0), most) < 0 ? drawn : most;
     MM_ROLLED
@@ -66,7 +67,7 @@ MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint6
         }
         word = mm_links_word(number, id);
     }
-    mm_store_release_u64(&of->lock, 0);
+    if (is_locked) mm_store_release_u64(&of->lock, 0);
 }
 
 /* The id of queue chunk `number`; 0: it is not appended; MM_LINKS_GONE: it has left. `most` looks at a list that does not become longer. A walk begins anew
@@ -83,7 +84,7 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
         MM_ROLLED
         while ((uint32_t)next != 0 && mm_links_ahead(next, number) < 0) at = next, next = mm_links_next(ref, at);
         if (next == MM_LINKS_NONE) {
-            mm_links_extend(ref, q, (uint32_t)at != 0 ? at : 0);
+            mm_links_extend(ref, q, (uint32_t)at != 0 ? at : 0, looks % MM_OURO_LOCK_LOOKS == MM_OURO_LOCK_LOOKS - 1);
             looks = (uint32_t)at == last ? looks + 1 : 0, last = (uint32_t)at;
             mm_pause(ref, MM_MAKE_PAUSE);
             mm_wait();
@@ -128,7 +129,7 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
         mm_store_relaxed_u64(mm_links_missed(ref, q, number), number + 1ull);
         return NULL;
     }
-    if (in == 0 && mm_links_next(ref, mm_links_word(number, id)) == MM_LINKS_NONE) mm_links_extend(ref, q, mm_links_word(number, id));
+    if (in == 0 && mm_links_next(ref, mm_links_word(number, id)) == MM_LINKS_NONE) mm_links_extend(ref, q, mm_links_word(number, id), 0);
     return &mm_store_at(ref, id)->slot[in];
 }
 /* Whether the next position of queue q has no slot. All lanes of `group` call, and get the same. */
@@ -160,7 +161,7 @@ MM_FN_RARE void mm_queue_passed(const struct mm_heap_ref *ref, uint32_t q, uint3
         if ((uint32_t)word == 0 || !mm_store_pass(ref, q, number, 0, 1)) return; /* by an addition, so that one of two sees the other */
         const uint64_t next = mm_links_next(ref, word);
         if (next == MM_LINKS_NONE) {
-            mm_links_extend(ref, q, word);
+            mm_links_extend(ref, q, word, 0);
             if (mm_links_next(ref, word) == MM_LINKS_NONE) return; /* the next one that passes goes on */
             continue;
         }

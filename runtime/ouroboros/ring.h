@@ -6,18 +6,22 @@
  *   oldest: in all numbers before it all have passed. newest: the number before it was installed; all before have their words.
  * Installing. The lanes of a warp that need a queue chunk take the queue's lock, if it is free, and install all that are missing up to back, one more, and some
  *   ahead, each lane one at a time, so that the accesses overlap. Each takes its queue chunk from another stack. A lane that calls alone installs none ahead.
- *   The others look. If newest does not go on for MM_OURO_LONG_LOOKS looks, the thread with the lock is suspended, or a lane of their own warp, or there is no
- *   memory: then those that have a position make the word MM_RING_NONE, and the puts that have none yet are refused, until newest goes on. It goes on only at
- *   a queue chunk that is installed, so that puts do not use up the positions of those that are not. A lane whose number cannot be had yet stops newest there;
+ *   The others look. The lock only keeps thousands of threads from installing the same: who has looked MM_OURO_LOCK_LOOKS times without it installs what is
+ *   missing anyway, since the thread that has it may be suspended, or be a lane of a warp whose other lanes wait for another queue. (When the lock was needed,
+ *   two warps could each wait for what lanes of the other one had locked: in one of five runs of mixed sizes -va-p refused 93,000 puts, 650,000 callers found
+ *   nothing at their positions, and the list grew by a half.) If newest does not go on for MM_OURO_LONG_LOOKS looks, there is no memory: then those that have
+ *   a position make the word MM_RING_NONE, and the puts that have none yet are refused, until newest goes on. It goes on only at a queue chunk that is
+ *   installed, so that puts do not use up the positions of those that are not. A lane whose number cannot be had yet stops newest there;
  *   what lanes behind it have installed is found by the next ones. So the last free queue chunk may be that of a later number than the one that is missing,
  *   until another one comes back or those with a position do without. Puts install when theirs is not there, and at the beginning of one that after it. (When
  *   each thread installed what it needed, 270,336 of them took queue chunks at once, by compare-and-swaps of one word: 100 ms.)
- * Passing. Who passes last in a queue chunk gives it back. oldest goes on later, when a caller installs: it has the lock, and its lanes look at several numbers
- *   each. (When those who passed last let it go on, one of them walked behind all others: 1 M requests of 8 KiB, which take 105 us with an array, took 200.)
+ * Passing. Who passes last in a queue chunk gives it back. oldest goes on later, when a caller installs, whose lanes look at several numbers each. (When those who passed last let it go on, one of them walked behind all others: 1 M requests of 8 KiB, which take 105 us with an array, took 200.)
  * Invariants.
  *   I1  All that come to a position see the same: its slot, or that it has none. Else one of them could leave an entry where nobody takes it.
  *   I2  The words of all numbers that are drawn, from oldest on, are of their laps (storage.h).
  * Linearisation point. The compare-and-swap of the word.
+ * Stale. newest, if a thread stores an old one: who installs next finds the words behind it, and goes on. oldest changes by a compare-and-swap, since a lap
+ *   later an old one would look as if not all had passed there.
  */
 #ifndef MM_OURO_RING_H
 #define MM_OURO_RING_H
@@ -40,9 +44,11 @@ MM_FN uint32_t mm_ring_ahead(const struct mm_heap_ref *ref, uint32_t n) {
 
 /* Whether the word of a number is that of the next lap: all have passed. */
 MM_FN int mm_ring_has_passed(uint64_t word, uint64_t number) { return (word ^ mm_ring_empty(number + MM_STORE_NUMBERS)) >> 32 == 0; }
-/* oldest goes on, by some numbers; by more if there is no room up to number `end`. All lanes of `group` call, which has the lock. Returns it. */
+/* oldest goes on, by some numbers; by more if there is no room up to number `end`. All lanes of `group` call. Returns it. */
 MM_FN uint64_t mm_ring_go_on(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t end) {
-    uint64_t *at = &mm_queue_of(ref, q)->oldest, oldest = mm_load_relaxed_u64(at);
+    uint64_t *at = &mm_queue_of(ref, q)->oldest;
+    const uint64_t before = mm_warp_shuffle_u64(group, mm_load_relaxed_u64(at), mm_ctz(group));
+    uint64_t oldest = before;
     const uint32_t rank = mm_popcount(group & mm_warp_before()), many = mm_popcount(group);
     uint32_t gone = 0;
     MM_ROLLED
@@ -56,19 +62,20 @@ MM_FN uint64_t mm_ring_go_on(const struct mm_heap_ref *ref, uint32_t q, uint32_t
         gone = others != 0 ? MM_OURO_PASSED * mm_popcount(group & mm_bits_low(last)) + mm_warp_shuffle(group, done, last) : MM_OURO_PASSED * many;
         oldest += gone;
     } while (gone == MM_OURO_PASSED * many && oldest + MM_STORE_NUMBERS / 2 < end);
-    if (rank == 0) mm_store_relaxed_u64(at, oldest);
+    if (rank == 0 && oldest != before) mm_cas_relaxed_u64(at, before, oldest); /* it never goes back */
     return oldest;
 }
-/* Installs queue chunks, from the first one that is missing up to the last one that is drawn, the next one, and what a warp installs ahead, unless another
- * thread does so, or the queue is full. All lanes of `group` call, and each installs one at a time. */
-MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, uint32_t group) {
+/* Installs queue chunks, from the first one that is missing up to the last one that is drawn, the next one, and what a warp installs ahead, unless the queue is
+ * full, or another thread does so; is_forced: even then, but none ahead. All lanes of `group` call, and each installs one at a time. */
+MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, int is_forced) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint32_t n = mm_popcount(group), lane = mm_warp_lane(), leader = mm_ctz(group);
-    if (mm_warp_ballot(group, lane == leader && mm_load_relaxed_u64(&of->lock) == 0 && mm_cas_acquire_u64(&of->lock, 0, 1)) == 0) return;
-    mm_warp_sync(group);
-    const uint64_t drawn = mm_warp_shuffle_u64(group, (mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2 + mm_ring_ahead(ref, n), leader),
+    const int is_locked = lane == leader && mm_load_relaxed_u64(&of->lock) == 0 && mm_cas_acquire_u64(&of->lock, 0, 1);
+    if (mm_warp_ballot(group, is_locked) == 0 && !is_forced) return;
+    const uint32_t ahead = 2 + (is_forced ? 0 : mm_ring_ahead(ref, n));
+    const uint64_t drawn = mm_warp_shuffle_u64(group, (mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + ahead, leader),
                    most = mm_ring_go_on(ref, q, group, drawn) + MM_STORE_NUMBERS / 2, end = drawn < most ? drawn : most;
-    uint64_t number = mm_load_relaxed_u64(&of->newest) + mm_popcount(group & mm_bits_low(lane));
+    uint64_t number = mm_warp_shuffle_u64(group, mm_load_relaxed_u64(&of->newest), leader) + mm_popcount(group & mm_bits_low(lane));
     MM_ROLLED
     for (uint32_t stops = 0; stops == 0; number += n) {
         uint64_t *at = mm_ring_at(ref, q, number);
@@ -81,7 +88,7 @@ MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, uint32
         if (there >> lane == 1) mm_store_relaxed_u64(&of->newest, number + 1);
     }
     mm_warp_sync(group);
-    if (lane == leader) mm_store_release_u64(&of->lock, 0);
+    if (is_locked) mm_store_release_u64(&of->lock, 0);
 }
 /* Waits until the word of queue chunk `number` is not empty; or, is_put, until that one or a later one is installed; `most` looks without a change of newest.
  * All lanes of `group` call. Returns whether it is. */
@@ -89,7 +96,7 @@ MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint32_t
     uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = 0;
     MM_ROLLED
     for (uint32_t looks = 0; looks < most; looks++) {
-        mm_ring_extend(ref, q, group);
+        mm_ring_extend(ref, q, group, looks % MM_OURO_LOCK_LOOKS == MM_OURO_LOCK_LOOKS - 1);
         const uint64_t now = mm_load_relaxed_u64(newest);
         if (mm_warp_ballot(group, is_put ? now > number : mm_load_relaxed_u64(at) != mm_ring_empty(number)) != 0) return 1;
         if (mm_warp_ballot(group, now != seen) != 0) looks = 0;
@@ -143,7 +150,7 @@ MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t g
  * who drew one of the first 64 did so, half of all puts came there while one thread installed.) */
 MM_FN int mm_ring_begins(uint64_t p, uint32_t n) { return (p + n - 1) >> MM_OURO_STORE_SHIFT != (p - 1) >> MM_OURO_STORE_SHIFT; }
 MM_FN void mm_queue_go_ahead(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t p, uint32_t n) {
-    if (mm_ring_begins(p, n)) mm_ring_extend(ref, q, group);
+    if (mm_ring_begins(p, n)) mm_ring_extend(ref, q, group, 0);
 }
 /* All have passed in the queue chunk of word `in`: gives it back, and makes the word that of the next lap. */
 MM_FN_RARE void mm_queue_passed(const struct mm_heap_ref *ref, uint32_t q, uint32_t in) {

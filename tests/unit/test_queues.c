@@ -198,7 +198,7 @@ START_TEST(memory_again) {
     unit_eq(tries, in + 1 + _i); /* a try for each queue chunk that is not there */
     unit_eq(of->refused + of->count + of->dropped, 0);
     unit_eq(of->front, of->back);
-    mm_ring_extend(ref, Q, 1), mm_ring_extend(ref, Q, 1); /* each goes on by four */
+    mm_ring_extend(ref, Q, 1, 0), mm_ring_extend(ref, Q, 1, 0); /* each goes on by four */
     unit_eq(of->oldest, of->back / MM_STORE_SLOTS);
 }
 END_TEST
@@ -221,6 +221,21 @@ START_TEST(one_wait_for_all) {
     unit_eq(of->refused, MM_OURO_IS_MARKED(Q) ? 0 : _i ? 28 : 32); /* chunks: counted by mm_entries_put */
     unit_le(MM_OURO_LONG_LOOKS, unit_waits);
     unit_le(unit_waits, 4 * MM_OURO_LONG_LOOKS);
+}
+END_TEST
+#endif
+
+#if MM_OURO_QUEUE != MM_OURO_S
+/* A thread that installs is suspended, for it may be another lane of a caller's warp: its lock keeps nobody from going on. */
+START_TEST(a_lock_for_ever) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    begin();
+    of->lock = 1, unit_waits = 0;
+    for (uint32_t i = 0; i < 3 * MM_STORE_SLOTS; i++) unit_eq(put(i), 1);
+    for (uint32_t i = 0; i < 3 * MM_STORE_SLOTS; i++) unit_eq(get(), i);
+    unit_eq(of->refused, 0);
+    unit_eq(of->lock, 1);
+    unit_le(unit_waits, 4 * MM_OURO_LOCK_LOOKS);
 }
 END_TEST
 #endif
@@ -262,6 +277,27 @@ START_TEST(the_next_queue_chunk) {
 }
 END_TEST
 
+/* A thread that goes on with an old oldest does not let it go back. */
+static void install(void *arg) { (void)arg, mm_ring_extend(ref, Q, 1, 1); }
+START_TEST(a_suspended_installer) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    int done = 0;
+    for (long steps = 0; !done; steps++) {
+        begin();
+        for (uint64_t number = 0; number < 3; number++) *mm_ring_at(ref, Q, number) = mm_ring_empty(number + (number < 2 ? MM_STORE_NUMBERS : 0));
+        of->oldest = 0, of->newest = 3, of->back = 2 * MM_STORE_SLOTS; /* all have passed in 0 and 1 */
+        unit_actor_make(0, install, NULL);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        *mm_ring_at(ref, Q, 2) = mm_ring_empty(2 + MM_STORE_NUMBERS);
+        mm_ring_extend(ref, Q, 1, 1);
+        unit_eq(of->oldest, 3);
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        unit_eq(of->oldest, 3);
+    }
+}
+END_TEST
+
 /* All have passed in the queue chunk that a caller saw as the last one: the queue is empty, not full. */
 START_TEST(oldest_has_gone_on) {
     struct mm_queue *of = mm_queue_of(ref, 3);
@@ -275,7 +311,7 @@ START_TEST(oldest_has_gone_on) {
     unit_eq(mm_queue_is_full(ref, 3, 1, 1), 0);
     unit_eq(of->oldest, 8); /* a lane looks at four */
     unit_eq(of->newest, 4 + MM_STORE_NUMBERS / 2 + 2);
-    mm_ring_extend(ref, 3, 1);
+    mm_ring_extend(ref, 3, 1, 0);
     unit_eq(of->oldest, 9);
     /* If there is no room, it goes on as far as it can. */
     for (uint64_t number = 9; number < 60; number++) *mm_ring_at(ref, 3, number) = mm_ring_empty(number + MM_STORE_NUMBERS);
@@ -357,11 +393,13 @@ int main(void) {
     tcase_add_loop_test(tests, far_on, 0, 3);
 #if MM_OURO_QUEUE != MM_OURO_S
     tcase_add_loop_test(tests, one_wait_for_all, 0, 2);
+    tcase_add_test(tests, a_lock_for_ever);
 #endif
 #if MM_OURO_QUEUE == MM_OURO_VA
     tcase_add_loop_test(tests, memory_again, 0, 2);
     tcase_add_test(tests, not_too_far_ahead);
     tcase_add_test(tests, oldest_has_gone_on);
+    tcase_add_test(tests, a_suspended_installer);
     tcase_add_test(tests, the_next_queue_chunk);
 #endif
     const TTest *const all[] = {in_order, a_suspended_putter, a_suspended_taker, a_slot_that_was_given_up, many_reservations};
