@@ -62,13 +62,21 @@ MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) { *firs
 MM_FN void mm_publish_fence(void) {}
 MM_FN void mm_store_published_u32(uint32_t *p, uint32_t v) { mm_store_release_u32(p, v); }
 MM_FN void mm_store_published_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
+MM_FN void mm_store_two_published(uint64_t *p, uint64_t first, uint64_t second) { mm_store_release_u64(p, first), mm_store_release_u64(p + 1, second); }
 MM_FN uint64_t mm_or_published_u64(uint64_t *p, uint64_t v) { return mm_or_release_u64(p, v); }
+MM_FN uint64_t mm_or_published_if_u64(uint32_t is, uint64_t *p, uint64_t v) { return is ? mm_or_release_u64(p, v) : ~0ull; }
 MM_FN uint64_t mm_and_fenced_u64(uint64_t *p, uint64_t v) { return mm_and_acquire_u64(p, v); } /* a fence follows */
 MM_FN int mm_cas_published_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_acq_rel_u64(p, expected, desired); }
 MM_FN void mm_gather_u32(uint32_t *p, uint32_t *first, uint32_t *second) { *first = mm_load_relaxed_u32(p), *second = mm_load_relaxed_u32(p + 1); }
 MM_FN void mm_gather_cached_u32(uint32_t *p, uint32_t *first, uint32_t *second) { *first = mm_load_cached_u32(p), *second = mm_load_cached_u32(p + 1); }
 #else
+MM_FN void mm_store_two_published(uint64_t *p, uint64_t first, uint64_t second) { mm_store_two(p, first, second); }
 MM_FN uint64_t mm_or_published_u64(uint64_t *p, uint64_t v) { return mm_or_relaxed_u64(p, v); }
+/* Without a branch: after one each access waits for the one before. */
+MM_FN uint64_t mm_or_published_if_u64(uint32_t is, uint64_t *p, uint64_t v) {
+    const uint64_t old = mm_or_relaxed_u64(p, is ? v : 0);
+    return is ? old : ~0ull;
+}
 MM_FN uint64_t mm_and_fenced_u64(uint64_t *p, uint64_t v) { return mm_and_relaxed_u64(p, v); }
 MM_FN int mm_cas_published_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_relaxed_u64(p, expected, desired); }
 #endif

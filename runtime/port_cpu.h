@@ -29,6 +29,9 @@ MM_FN uint64_t mm_load_eight_u8(uint8_t *p) {
     for (uint32_t i = 0; i < 8; i++) eight |= (uint64_t)mm_load_relaxed_u8(p + i) << 8 * i;
     return eight;
 }
+MM_FN void mm_store_eight_u8(uint8_t *p, uint64_t v) {
+    for (int i = 0; i < 8; i++) mm_store_relaxed_u8(p + i, (uint8_t)(v >> 8 * i));
+}
 /* A hint: the program may write there at the same time, by accesses that are not atomic. ThreadSanitizer does not see it. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((noinline, unused, no_sanitize("thread"))) static uint32_t mm_load_hint_u32(uint32_t *p) { return *(volatile uint32_t *)p; }

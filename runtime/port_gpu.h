@@ -46,8 +46,9 @@ MM_FN uint32_t mm_load_relaxed_u8(uint8_t *p) {
     return v;
 }
 MM_FN void mm_store_relaxed_u8(uint8_t *p, uint8_t v) { asm volatile("st.relaxed.gpu.global.u8 [%0], %1;" : : "l"(p), "h"((uint16_t)v) : "memory"); }
-/* Loads eight bytes at a multiple of 8, the first one into the low bits. Relaxed. */
+/* Loads, or stores, eight bytes at a multiple of 8, the first one in the low bits. Relaxed. */
 MM_FN uint64_t mm_load_eight_u8(uint8_t *p) { return mm_load_relaxed_u64((uint64_t *)p); }
+MM_FN void mm_store_eight_u8(uint8_t *p, uint64_t v) { mm_store_relaxed_u64((uint64_t *)p, v); }
 /* A hint: the program may write there at the same time, by accesses that are not atomic. */
 MM_FN uint32_t mm_load_hint_u32(uint32_t *p) { return mm_load_relaxed_u32(p); }
 /* Loads that the multiprocessor's cache may serve, so the values may be stale. */

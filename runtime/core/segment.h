@@ -120,6 +120,11 @@ MM_FN_RARE uint64_t mm_cut_first(struct mm_cut cut, uint64_t pages, uint32_t wan
 /* All pages of the groups that begin at these pages. The groups are disjoint. */
 MM_FN uint64_t mm_cut_pages(struct mm_cut cut, uint64_t groups) { return groups * mm_bits_low(cut.pages); }
 
+/* Which of the words are 0, one bit each. A function of its own, so that all of them are on their way before the first one is used: the assembler would use each
+ * as soon as it is there, before it issues the next access. */
+MM_FN_RARE uint32_t mm_words_zero(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+    return (uint32_t)(a == 0) | (uint32_t)(b == 0) << 1 | (uint32_t)(c == 0) << 2 | (uint32_t)(d == 0) << 3 | (uint32_t)(e == 0) << 4 | (uint32_t)(f == 0) << 5;
+}
 /* Inserts segment s into the trees of these rooms, bottom-up like mm_tree_insert, several trees at a time. A release waits for the accesses before it, so 54 of
  * them, for a fresh segment, would not overlap. */
 MM_FN_RARE void mm_rooms_insert(const struct mm_heap_ref *ref, uint32_t s, uint32_t rooms) {
@@ -132,11 +137,12 @@ MM_FN_RARE void mm_rooms_insert(const struct mm_heap_ref *ref, uint32_t s, uint3
         MM_ROLLED
         for (uint32_t r = 0; r < MM_ROOMS; r += MM_ROOMS_AT_ONCE) {
             uint64_t was[MM_ROOMS_AT_ONCE];
+            if ((rooms >> r & mm_bits_low(MM_ROOMS_AT_ONCE)) == 0) continue;
             for (uint32_t i = 0; i < MM_ROOMS_AT_ONCE; i++) {
                 uint64_t *word = at + (r + i) * (ref->tree_bytes / sizeof *at);
-                was[i] = rooms >> (r + i) & 1 ? mm_or_published_u64(word, bit) : ~0ull;
+                was[i] = mm_or_published_if_u64(rooms >> (r + i) & 1, word, bit);
             }
-            for (uint32_t i = 0; i < MM_ROOMS_AT_ONCE; i++) filled |= (uint32_t)(was[i] == 0) << (r + i);
+            filled |= mm_words_zero(was[0], was[1], was[2], was[3], was[4], was[5]) << r;
         }
         rooms = filled;
         at = level == 0 ? mm_tree_mid(t, s) : mm_tree_root(t, s);
@@ -291,9 +297,13 @@ MM_FN uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uint32_t
 /* Sets the owner byte of all of these pages. */
 MM_FN void mm_pages_own(const struct mm_heap_ref *ref, uint32_t page, uint32_t n, uint32_t owner) {
     MM_ROLLED
-    for (uint32_t i = 0; i < n; i++) {
-        if (mm_is_checked(ref) && owner != MM_OWNER_NOBODY) mm_era_enter_page(ref, page + i, owner);
-        mm_store_relaxed_u8(mm_page_owner(ref, page + i), (uint8_t)owner);
+    for (uint32_t i = 0; mm_is_checked(ref) && owner != MM_OWNER_NOBODY && i < n; i++) mm_era_enter_page(ref, page + i, owner);
+    MM_ROLLED
+    while (n != 0) {
+        const uint32_t many = page % 8 == 0 && n >= 8 ? 8 : 1;
+        if (many == 8) mm_store_eight_u8(mm_page_owner(ref, page), owner * 0x0101010101010101ull);
+        else mm_store_relaxed_u8(mm_page_owner(ref, page), (uint8_t)owner);
+        page += many, n -= many;
     }
 }
 

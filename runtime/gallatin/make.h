@@ -8,6 +8,9 @@
  * Leaders. In a large class the blocks of a segment would have as many makers, each of which searches for pages. So numbers form aligned groups, of
  *   1/MM_MAKE_SHARE of the number, at most a segment's blocks. The lane with the first ticket of a group's first block makes all blocks of the group, also
  *   those for which no tickets are drawn yet. The lanes with the first tickets of the others make their blocks only if that one is done and has not made them.
+ *   While the heap has MM_MAKE_FREE_SEGMENTS, a group is a segment's blocks from the first one on, for warps that want one class: lanes that want several
+ *   would wait for each other's leaders. (With several makers in one group each took a segment, and had to list what it did not use: 131,072 requests of 16 B
+ *   in a fresh heap took 75 us, and take 32.)
  * Making. Become one of few makers (so that each makes many blocks); claim numbers by compare-and-swap of made; take pages; write their owners; then the words;
  *   then the blocks' entries in the table; then made. One fence stands before each of the last three, for all blocks. As soon as an entry is there any lane
  *   may claim the slices, also slices for which tickets were drawn: a lane that comes late draws anew. If there are fewer pages than numbers, the last numbers
@@ -40,56 +43,66 @@ MM_FN void mm_tickets_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
 
 MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) { return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE); }
 
-/* Whether the heap has so many free segments that nobody need be sparing with them. */
-MM_FN int mm_make_freely(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) >= MM_MAKE_FREE_SEGMENTS; }
-/* The number of warps that may make blocks of class c at the same time, less one. */
-MM_FN uint32_t mm_makers_most(const struct mm_heap_ref *ref, uint32_t c) {
-    if (mm_make_freely(ref)) return MM_MAKERS_ALL;
-    return (mm_load_relaxed_u32(&mm_class_at(ref, c)->count) << ref->classes[c].page_shift) / MM_MAKER_PAGES;
+/* What a maker looks at. All loads are under way together, since everybody who waits for the block waits for them. */
+struct mm_make_view {
+    uint64_t free_count;
+    uint32_t makers, tickets, count;
+};
+MM_FN struct mm_make_view mm_make_look(const struct mm_heap_ref *ref, uint32_t c) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    const struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_load_relaxed_u32(&of->makers), mm_load_relaxed_u32(&of->tickets),
+                                      mm_load_relaxed_u32(&of->count)};
+    return view;
 }
-/* Whether one more warp may. */
-MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c) { return mm_load_relaxed_u32(&mm_class_at(ref, c)->makers) <= mm_makers_most(ref, c); }
+/* Whether the heap has so many free segments that nobody need be sparing with them. */
+MM_FN int mm_make_freely(struct mm_make_view view) { return view.free_count >= MM_MAKE_FREE_SEGMENTS; }
+/* The number of warps that may make blocks of class c at the same time, less one. */
+MM_FN uint32_t mm_makers_most(const struct mm_heap_ref *ref, uint32_t c, struct mm_make_view view) {
+    return mm_make_freely(view) ? MM_MAKERS_ALL : (view.count << ref->classes[c].page_shift) / MM_MAKER_PAGES;
+}
+/* Whether one more warp may; *is_free: whether the heap has that many. */
+MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c, int *is_free) {
+    struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_load_relaxed_u32(&mm_class_at(ref, c)->makers), 0, 0};
+    *is_free = mm_make_freely(view);
+    if (!*is_free) view.count = mm_load_relaxed_u32(&mm_class_at(ref, c)->count);
+    return view.makers <= mm_makers_most(ref, c, view);
+}
 MM_FN void mm_maker_end(const struct mm_heap_ref *ref, uint32_t c) { mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, ~0u); }
 /* The caller has seen that it may. is_late: it has waited long enough, and need not be one of few. */
-MM_FN int mm_maker_begin(const struct mm_heap_ref *ref, uint32_t c, int is_late) {
-    const uint32_t most = mm_makers_most(ref, c);
-    if (mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, 1) <= most || is_late) return 1;
+MM_FN int mm_maker_begin(const struct mm_heap_ref *ref, uint32_t c, struct mm_make_view view, int is_late) {
+    if (mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, 1) <= mm_makers_most(ref, c, view) || is_late) return 1;
     mm_maker_end(ref, c);
     return 0;
 }
 
 /* The number of blocks that are made from `number` on, for the first of which the caller has a ticket: a segment's while the heap has MM_MAKE_FREE_SEGMENTS;
  * else those for which tickets are drawn, and at least 1/MM_MAKE_SHARE of the class, at most a segment's. */
-MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
+MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, struct mm_make_view view) {
     const struct mm_class k = ref->classes[c];
-    struct mm_class_state *of = mm_class_at(ref, c);
-    const uint32_t drawn = mm_load_relaxed_u32(&of->tickets) - number * k.slices, most = MM_SEGMENT_PAGES >> k.page_shift;
-    const uint32_t share = mm_load_relaxed_u32(&of->count) / MM_MAKE_SHARE;
+    const uint32_t drawn = view.tickets - number * k.slices, most = MM_SEGMENT_PAGES >> k.page_shift, share = view.count / MM_MAKE_SHARE;
     uint32_t slice;
-    if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT || mm_make_freely(ref)) return most;
+    if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT || mm_make_freely(view)) return most;
     const uint32_t unit = mm_class_block_of(k, drawn - 1, &slice) + 1;
     return mm_at_most(unit > share ? unit : share, most);
 }
-/* The block whose maker is expected to make this one, too: the first of an aligned group, at most a segment's. It depends on the number alone, so all lanes
- * agree. */
-MM_FN uint32_t mm_make_leader(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
+/* The block whose maker is expected to make this one, too: the first of an aligned group, of a segment's blocks (is_wide) or of a share of the number. Sizes of
+ * groups are powers of two, so who is a leader for callers of the one kind is one for those of the other that have no wider groups. */
+MM_FN uint32_t mm_make_leader(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, int is_wide) {
     const uint32_t most = MM_SEGMENT_PAGES >> ref->classes[c].page_shift, share = number / MM_MAKE_SHARE;
-    return number & ~((share >= most ? most : share == 0 ? 1 : 1u << (31 - mm_clz_u32(share))) - 1);
+    return number & ~((is_wide || share >= most ? most : share == 0 ? 1 : 1u << (31 - mm_clz_u32(share))) - 1);
 }
 /* Whether the lane with the first ticket of a block need not wait for the block's leader: it is the leader, or the leader is made without it. */
-MM_FN int mm_make_is_alone(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
-    const uint32_t leader = mm_make_leader(ref, c, number);
+MM_FN int mm_make_is_alone(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, int is_wide) {
+    const uint32_t leader = mm_make_leader(ref, c, number, is_wide);
     if (leader == number) return 1;
     const uint64_t made = mm_load_relaxed_u64(mm_made_at(ref, c, leader));
     return (mm_made_is_of(made, leader) && mm_made_index(made) != MM_MADE_BUSY) || mm_made_is_later(made, leader, ref->classes[c].slices);
 }
 
-/* Claims a number for the caller. Returns whether it succeeded. */
-MM_FN int mm_made_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
-    uint64_t *made = mm_made_at(ref, c, number);
-    const uint64_t seen = mm_load_relaxed_u64(made);
+/* Claims a number for the caller, which has seen its word. Returns whether it succeeded. */
+MM_FN int mm_made_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, uint64_t seen) {
     return !mm_made_is_of(seen, number) && !mm_made_is_later(seen, number, ref->classes[c].slices) &&
-           mm_cas_relaxed_u64(made, seen, mm_made_make(number, MM_MADE_BUSY));
+           mm_cas_relaxed_u64(mm_made_at(ref, c, number), seen, mm_made_make(number, MM_MADE_BUSY));
 }
 
 /* A lane makes up to so many blocks at a time: at pages; MM_MADE_NO_PAGES: none. index: of its entry. */
@@ -98,6 +111,19 @@ MM_STATIC_ASSERT(MM_TICKET_LOOKS <= 32 && MM_MAKE_LOOKS <= 32, "1u << looks");
 struct mm_blocks {
     uint32_t page[MM_MAKE_EACH], index[MM_MAKE_EACH];
 };
+/* Writes the words of a block, of which the slices `taken` of the first one are allocated. Few instructions for each word: others wait. */
+MM_FN void mm_block_words(const struct mm_heap_ref *ref, struct mm_class k, uint32_t page, uint32_t generation, uint32_t taken) {
+    uint64_t *const at = mm_page_words(ref, page);
+    const uint64_t full = mm_word_make(generation, ~0u), last = mm_word_make(generation, mm_class_word_mask(k, k.words - 1));
+    mm_store_published_u64(at, mm_word_make(generation, mm_class_word_mask(k, 0) & ~taken));
+    if (k.words == 1) return;
+    mm_store_published_u64(at + 1, k.words == 2 ? last : full);
+    MM_ROLLED
+    for (uint32_t w = 2; w < k.words; w += 2) {
+        if (w + 1 == k.words) mm_store_published_u64(at + w, last);
+        else mm_store_two_published(at + w, full, w + 2 == k.words ? last : full);
+    }
+}
 /* Writes blocks of class c, with the slices `taken` of the first word of each lane's first block allocated, and their entries. All lanes of `here` call. */
 MM_FN void mm_blocks_write(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, struct mm_blocks mine, uint32_t taken) {
     const struct mm_class k = ref->classes[c];
@@ -115,13 +141,8 @@ MM_FN void mm_blocks_write(const struct mm_heap_ref *ref, uint32_t here, uint32_
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
         if (mine.page[i] != MM_MADE_NO_PAGES) mm_pages_own(ref, mine.page[i], 1u << k.page_shift, c + 1);
     mm_publish_fence();
-    MM_ROLLED
-    for (uint32_t w = 0; w < k.words; w++) {
-        const uint32_t all = mm_class_word_mask(k, w);
-        for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
-            if (mine.page[i] != MM_MADE_NO_PAGES)
-                mm_store_published_u64(mm_page_words(ref, mine.page[i]) + w, mm_word_make(generation[i], w == 0 && i == 0 ? all & ~taken : all));
-    }
+    for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
+        if (mine.page[i] != MM_MADE_NO_PAGES) mm_block_words(ref, k, mine.page[i], generation[i], i == 0 ? taken : 0);
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
         if (mine.page[i] != MM_MADE_NO_PAGES) mm_store_relaxed_u32(mm_table_index(ref, mine.page[i]), mine.index[i]);
     mm_publish_fence();
@@ -139,16 +160,22 @@ MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here,
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(here & mm_bits_low(lane)), leader = mm_ctz(here), many = mm_popcount(here);
     uint32_t unit = 0, claimed[MM_MAKE_EACH], all = 0, segment = MM_TREE_NONE, base = 0;
     uint64_t groups = 0;
-    if (lane == leader && mm_maker_begin(ref, c, is_late)) {
-        if (mm_made_claim(ref, c, number)) unit = mm_at_most(mm_make_unit(ref, c, number), MM_MAKE_EACH * many);
-        else mm_maker_end(ref, c);
+    if (lane == leader) {
+        const struct mm_make_view view = mm_make_look(ref, c);
+        const uint64_t seen = mm_load_relaxed_u64(mm_made_at(ref, c, number));
+        if (mm_maker_begin(ref, c, view, is_late)) {
+            if (mm_made_claim(ref, c, number, seen)) unit = mm_at_most(mm_make_unit(ref, c, number, view), MM_MAKE_EACH * many);
+            else mm_maker_end(ref, c);
+        }
     }
     mm_warp_sync(here);
     unit = mm_warp_shuffle(here, unit, leader);
     if (unit == 0) return MM_MADE_BUSY;
+    uint64_t seen[MM_MAKE_EACH];
+    for (uint32_t i = 0; i < MM_MAKE_EACH; i++) seen[i] = mm_load_relaxed_u64(mm_made_at(ref, c, number + rank + i * many));
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         const uint32_t n = rank + i * many;
-        claimed[i] = mm_warp_ballot(here, n == 0 || (n < unit && mm_made_claim(ref, c, number + n)));
+        claimed[i] = mm_warp_ballot(here, n == 0 || (n < unit && mm_made_claim(ref, c, number + n, seen[i])));
         all += mm_popcount(claimed[i]);
     }
     if (lane == leader) {
@@ -189,12 +216,22 @@ enum mm_ticket {
     MM_TICKET_GONE, /* a later block has its word of made: there is nothing to wait for */
     MM_TICKET_MAKE  /* the lane is to make it */
 };
-/* is_first: the ticket is the block's first. is_late: the lane has waited long enough for others to make it. *made: the word. */
-MM_FN enum mm_ticket mm_ticket_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, int is_first, int is_late, uint64_t *made) {
+/* For whom a block is to be made. */
+enum mm_first {
+    MM_FIRST_NOT,  /* the lane does not have the block's first ticket */
+    MM_FIRST_ONE,  /* it has, and all lanes of the warp that wait want this class */
+    MM_FIRST_SOME, /* it has, and others want other classes: they would wait for the leader, too */
+    MM_FIRST_LATE  /* it has, and has waited long enough for others to make it */
+};
+/* *made: the word. */
+MM_FN enum mm_ticket mm_ticket_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, enum mm_first first, uint64_t *made) {
+    int is_free;
     *made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
     if (mm_made_is_of(*made, number)) return mm_made_index(*made) != MM_MADE_BUSY ? MM_TICKET_MADE : MM_TICKET_BUSY;
     if (mm_made_is_later(*made, number, ref->classes[c].slices)) return MM_TICKET_GONE;
-    return is_first && (is_late || (mm_maker_may(ref, c) && mm_make_is_alone(ref, c, number))) ? MM_TICKET_MAKE : MM_TICKET_WAITS;
+    if (first == MM_FIRST_NOT) return MM_TICKET_WAITS;
+    if (first == MM_FIRST_LATE) return MM_TICKET_MAKE;
+    return mm_maker_may(ref, c, &is_free) && mm_make_is_alone(ref, c, number, is_free && first == MM_FIRST_ONE) ? MM_TICKET_MAKE : MM_TICKET_WAITS;
 }
 
 /* Lanes with `go` have tickets of class c. They wait for the blocks for a while, and claim the slices. Returns the address, or 0: to mm_slice_malloc with the
@@ -206,7 +243,7 @@ MM_FN_RARE uint64_t mm_ticket_claim(const struct mm_heap_ref *ref, uint32_t here
     uint64_t made = 0, entry = MM_ENTRY_NONE;
     MM_ROLLED
     for (uint32_t looks = 0; looks < MM_TICKET_LOOKS; looks++) {
-        if (go) sees = mm_ticket_look(ref, c, number, slice == 0, 0, &made);
+        if (go) sees = mm_ticket_look(ref, c, number, slice == 0 ? MM_FIRST_ONE : MM_FIRST_NOT, &made);
         if (mm_warp_ballot(here, sees >= MM_TICKET_MADE) != 0) break;
         mm_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE));
     }

@@ -131,8 +131,11 @@ MM_FN uint64_t mm_slice_malloc_soon(const struct mm_heap_ref *ref, uint32_t here
     if (q != 0) token = q;
     go = (token & (MM_TOKEN | MM_TOKEN_GROW)) == (MM_TOKEN | MM_TOKEN_GROW), q = 0;
     const uint32_t with = mm_warp_ballot(here, go), same = mm_warp_match(here, go ? c : ~0u);
-    if (with != 0 && mm_warp_ballot(here, go && same != with) == 0) /* lanes of several classes would wait for each other's blocks */
-        q = mm_ticket_claim(ref, here, go, c, mm_token_ticket(token));
+    uint32_t slice;
+    const uint32_t number = mm_class_block_of(ref->classes[c], mm_token_ticket(token), &slice), most = MM_SEGMENT_PAGES >> ref->classes[c].page_shift;
+    const int is_maker = slice == 0 && number % most == 0; /* for whose segment others wait */
+    /* lanes of several classes would wait for each other's blocks */
+    if (with != 0 && mm_warp_ballot(here, go && (same != with || is_maker)) == 0) q = mm_ticket_claim(ref, here, go, c, mm_token_ticket(token));
     return q != 0 ? q : token;
 }
 
@@ -179,11 +182,12 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
         if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
             int is_made = stage == MM_STAGE_MAKE;
             const int is_first = is_made && slice == 0;
+            const enum mm_first first = mm_warp_ballot(here, is_made && group != here) == 0 ? MM_FIRST_ONE : MM_FIRST_SOME;
             enum mm_ticket sees = MM_TICKET_WAITS;
             uint64_t made = 0;
             MM_ROLLED
             for (uint32_t looks = 0; looks < MM_MAKE_LOOKS; looks++) { /* few instructions: the maker may run on the same multiprocessor */
-                if (is_made) sees = mm_ticket_look(ref, c, number, is_first, polls >= MM_MAKE_POLLS, &made);
+                if (is_made) sees = mm_ticket_look(ref, c, number, !is_first ? MM_FIRST_NOT : polls >= MM_MAKE_POLLS ? MM_FIRST_LATE : first, &made);
                 polls++; /* also if another lane ends this loop */
                 if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || sees >= MM_TICKET_MADE)) != 0) break;
                 mm_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE));
@@ -196,11 +200,12 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
                 const uint32_t now = mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS, taken);
                 if (is_mine && now < MM_MADE_BUSY && slice < 1u << MM_WORD_SHIFT) p = mm_slice_address(ref, now, c, slice), stage = MM_STAGE_DONE;
                 is_made = stage == MM_STAGE_MAKE;
-                if (is_made && sees != MM_TICKET_GONE) sees = mm_ticket_look(ref, c, number, 0, 0, &made);
+                if (is_made && sees != MM_TICKET_GONE) sees = mm_ticket_look(ref, c, number, MM_FIRST_NOT, &made);
                 if (is_made && is_mine && now == MM_MADE_NO_PAGES)
                     sees = MM_TICKET_MADE, made = mm_made_make(number, now); /* a later block may have its word */
             }
             mm_warp_sync(here);
+            if (mm_warp_ballot(here, is_made) == 0) continue; /* all that were to wait have slices */
             const int is_there = is_made && sees == MM_TICKET_MADE, is_gone = is_made && sees == MM_TICKET_GONE;
             const int is_block = is_there && mm_made_index(made) != MM_MADE_NO_PAGES;
             uint64_t *at = is_block ? mm_table_find(ref, c, mm_made_index(made)) : NULL;

@@ -109,7 +109,7 @@ MM_STATIC_ASSERT(MM_SEGMENT_PAGES <= MM_EXTENT, "the entries of a segment's bloc
 /* Reserves entries for n blocks, at most a segment's, that the caller is about to write. Returns the first index. */
 MM_FN_RARE uint32_t mm_table_add(const struct mm_heap_ref *ref, uint32_t c, uint32_t n) {
     const uint32_t first = mm_add_acquire_u32(&mm_class_at(ref, c)->count, n);
-    (void)mm_table_at(ref, c, first);
+    if (first + n > MM_EXTENT) (void)mm_table_at(ref, c, first);
     if ((first ^ (first + n - 1)) >> MM_EXTENT_SHIFT != 0) (void)mm_table_at(ref, c, first + n - 1);
     return first;
 }

@@ -58,18 +58,19 @@ static void free_b(void) {
 }
 /* One of few makers of a class that has no pages: the only one, except for those that are late. */
 static void maker(void) {
+    int is_free;
     for (uint32_t i = 0; i < 2; i++) {
-        if (!mm_maker_begin(&ref, A, 0)) continue;
+        if (!mm_maker_begin(&ref, A, mm_make_look(&ref, A), 0)) continue;
         cell_set(0, cell[0] + 1);
         model_require(cell[0] == 1, "%u make blocks, of whom none is late", (uint32_t)cell[0]);
-        mm_maker_may(&ref, A); /* a step */
+        mm_maker_may(&ref, A, &is_free); /* a step */
         cell_set(0, cell[0] - 1);
         mm_maker_end(&ref, A);
     }
     model_progress();
 }
 static void maker_late(void) {
-    model_require(mm_maker_begin(&ref, A, 1), "who is late may not make a block");
+    model_require(mm_maker_begin(&ref, A, mm_make_look(&ref, A), 1), "who is late may not make a block");
     mm_maker_end(&ref, A);
     model_progress();
 }

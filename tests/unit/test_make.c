@@ -86,24 +86,27 @@ START_TEST(made_words) {
 }
 END_TEST
 
+static int claim(uint32_t c, uint32_t number) { return mm_made_claim(ref, c, number, mm_load_relaxed_u64(mm_made_at(ref, c, number))); }
+static uint32_t make_unit(uint32_t c, uint32_t number) { return mm_make_unit(ref, c, number, mm_make_look(ref, c)); }
+
 /* A number is claimed once; not if a later block uses the word, but in place of an earlier block, even one being made. */
 START_TEST(claims_of_numbers) {
     const uint32_t c = mm_class_of(512);
-    unit_eq(mm_made_claim(ref, c, 7), 1);
+    unit_eq(claim(c, 7), 1);
     unit_eq(made_at(c, 7), mm_made_make(7, MM_MADE_BUSY));
-    unit_eq(mm_made_claim(ref, c, 7), 0);
+    unit_eq(claim(c, 7), 0);
     *mm_made_at(ref, c, 7) = mm_made_make(7, 12);
-    unit_eq(mm_made_claim(ref, c, 7), 0);
+    unit_eq(claim(c, 7), 0);
     *mm_made_at(ref, c, 7) = mm_made_make(7, MM_MADE_NO_PAGES);
-    unit_eq(mm_made_claim(ref, c, 7), 0);
+    unit_eq(claim(c, 7), 0);
     *mm_made_at(ref, c, 7) = mm_made_none(7);
-    unit_eq(mm_made_claim(ref, c, 7), 1);
-    unit_eq(mm_made_claim(ref, c, 7 + MM_MADE), 1);
+    unit_eq(claim(c, 7), 1);
+    unit_eq(claim(c, 7 + MM_MADE), 1);
     unit_eq(made_at(c, 7), mm_made_make(7 + MM_MADE, MM_MADE_BUSY));
-    unit_eq(mm_made_claim(ref, c, 7), 0);
+    unit_eq(claim(c, 7), 0);
     unit_eq(made_at(c, 7), mm_made_make(7 + MM_MADE, MM_MADE_BUSY));
-    unit_eq(mm_made_claim(ref, c, 8), 1);
-    unit_eq(mm_made_claim(ref, c + 1, 7), 1); /* of another class */
+    unit_eq(claim(c, 8), 1);
+    unit_eq(claim(c + 1, 7), 1); /* of another class */
 }
 END_TEST
 
@@ -113,9 +116,9 @@ static void no_claims(void) {
     *mm_made_at(ref, 15, 7) = mm_made_none(7);
     claimed_ = others_claimed_ = 0;
 }
-static void claim_one(void) { claimed_ = mm_made_claim(ref, 15, 7); }
-static void claim_other(void) { others_claimed_ = mm_made_claim(ref, 15, 7); }
-static void claim_later(void) { others_claimed_ = mm_made_claim(ref, 15, 7 + MM_MADE); }
+static void claim_one(void) { claimed_ = claim(15, 7); }
+static void claim_other(void) { others_claimed_ = claim(15, 7); }
+static void claim_later(void) { others_claimed_ = claim(15, 7 + MM_MADE); }
 static void one_has_it(void) { unit_eq(claimed_ + others_claimed_, 1); }
 static void later_has_it(void) {
     unit_eq(others_claimed_, 1);
@@ -145,26 +148,26 @@ END_TEST
 START_TEST(unit) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
     of(c)->tickets = 1;
-    unit_eq(mm_make_unit(ref, c, 0), 1);
+    unit_eq(make_unit(c, 0), 1);
     of(c)->tickets = slices;
-    unit_eq(mm_make_unit(ref, c, 0), 1);
+    unit_eq(make_unit(c, 0), 1);
     of(c)->tickets = slices + 1;
-    unit_eq(mm_make_unit(ref, c, 0), 2);
+    unit_eq(make_unit(c, 0), 2);
     of(c)->tickets = 40 * slices;
-    unit_eq(mm_make_unit(ref, c, 0), 40);
-    unit_eq(mm_make_unit(ref, c, 30), 10);
-    unit_eq(mm_make_unit(ref, c, 39), 1);
+    unit_eq(make_unit(c, 0), 40);
+    unit_eq(make_unit(c, 30), 10);
+    unit_eq(make_unit(c, 39), 1);
     of(c)->tickets = 64 * slices + 1;
-    unit_eq(mm_make_unit(ref, c, 0), 64);
-    unit_eq(mm_make_unit(ref, c, 1), 64);
+    unit_eq(make_unit(c, 0), 64);
+    unit_eq(make_unit(c, 1), 64);
     of(c)->tickets = ~0u - 5;
-    unit_eq(mm_make_unit(ref, c, 0), 64);
+    unit_eq(make_unit(c, 0), 64);
     const uint32_t largest = MM_CLASS_COUNT - 1;
     of(largest)->tickets = 100 * mm_class_slices(largest);
-    unit_eq(mm_make_unit(ref, largest, 0), 1);
+    unit_eq(make_unit(largest, 0), 1);
     const uint32_t wide = mm_class_of(2048);
     of(wide)->tickets = 100 * mm_class_slices(wide);
-    unit_eq(mm_make_unit(ref, wide, 0), MM_SEGMENT_PAGES >> mm_class_page_shift(wide));
+    unit_eq(make_unit(wide, 0), MM_SEGMENT_PAGES >> mm_class_page_shift(wide));
 }
 END_TEST
 
@@ -173,18 +176,18 @@ START_TEST(unit_of_large) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
     of(c)->tickets = 3 * slices;
     of(c)->count = 2 * MM_MAKE_SHARE - 1;
-    unit_eq(mm_make_unit(ref, c, 2), 1);
+    unit_eq(make_unit(c, 2), 1);
     of(c)->count = 2 * MM_MAKE_SHARE;
-    unit_eq(mm_make_unit(ref, c, 2), 2);
-    unit_eq(mm_make_unit(ref, c, 0), 3);
+    unit_eq(make_unit(c, 2), 2);
+    unit_eq(make_unit(c, 0), 3);
     of(c)->count = 63 * MM_MAKE_SHARE;
-    unit_eq(mm_make_unit(ref, c, 2), 63);
+    unit_eq(make_unit(c, 2), 63);
     of(c)->count = 1000 * MM_MAKE_SHARE;
-    unit_eq(mm_make_unit(ref, c, 2), 64);
+    unit_eq(make_unit(c, 2), 64);
     const uint32_t wide = mm_class_of(2048), most = MM_SEGMENT_PAGES >> mm_class_page_shift(wide);
     of(wide)->tickets = 1;
     of(wide)->count = 100 * most * MM_MAKE_SHARE;
-    unit_eq(mm_make_unit(ref, wide, 0), most);
+    unit_eq(make_unit(wide, 0), most);
     of(c)->count = of(wide)->count = 0;
 }
 END_TEST
@@ -196,11 +199,11 @@ START_TEST(unit_while_much_is_free) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         of(c)->tickets = 1;
         *free_count = MM_MAKE_FREE_SEGMENTS - 1;
-        unit_eq(mm_make_unit(ref, c, 0), 1);
+        unit_eq(make_unit(c, 0), 1);
         *free_count = MM_MAKE_FREE_SEGMENTS;
-        unit_eq(mm_make_unit(ref, c, 0), MM_SEGMENT_PAGES >> mm_class_page_shift(c));
+        unit_eq(make_unit(c, 0), MM_SEGMENT_PAGES >> mm_class_page_shift(c));
         *free_count = 1u << 20;
-        unit_eq(mm_make_unit(ref, c, 0), MM_SEGMENT_PAGES >> mm_class_page_shift(c));
+        unit_eq(make_unit(c, 0), MM_SEGMENT_PAGES >> mm_class_page_shift(c));
     }
     *free_count = was;
 }
@@ -214,48 +217,53 @@ START_TEST(leaders) {
             leader = n;
             while (2 * unit <= n / MM_MAKE_SHARE && 2 * unit <= most) unit *= 2;
         }
-        unit_eq(mm_make_leader(ref, c, n), leader);
-        if (n == leader) unit_eq(mm_make_is_alone(ref, c, n), 1);
+        unit_eq(mm_make_leader(ref, c, n, 0), leader);
+        if (n == leader) unit_eq(mm_make_is_alone(ref, c, n, 0), 1);
+        unit_eq(mm_make_leader(ref, c, n, 1), n / most * most); /* free segments, one class: the blocks of a segment */
+        unit_eq(mm_make_leader(ref, c, n / most * most, 0), n / most * most);
     }
-    unit_eq(mm_make_leader(ref, MM_CLASS_COUNT - 1, 12345), 12345);
+    unit_eq(mm_make_leader(ref, MM_CLASS_COUNT - 1, 12345, 0), 12345);
     const uint32_t number = 2 * MM_MAKE_SHARE + 1;
     uint64_t *made = mm_made_at(ref, c, number - 1);
-    unit_eq(mm_make_is_alone(ref, c, number), 0);
+    unit_eq(mm_make_is_alone(ref, c, number, 0), 0);
     *made = mm_made_none(number - 1);
-    unit_eq(mm_make_is_alone(ref, c, number), 0);
+    unit_eq(mm_make_is_alone(ref, c, number, 0), 0);
     *made = mm_made_make(number - 1, MM_MADE_BUSY);
-    unit_eq(mm_make_is_alone(ref, c, number), 0);
+    unit_eq(mm_make_is_alone(ref, c, number, 0), 0);
     *made = mm_made_make(number - 1, 5);
-    unit_eq(mm_make_is_alone(ref, c, number), 1);
+    unit_eq(mm_make_is_alone(ref, c, number, 0), 1);
     *made = mm_made_make(number - 1, MM_MADE_NO_PAGES);
-    unit_eq(mm_make_is_alone(ref, c, number), 1);
+    unit_eq(mm_make_is_alone(ref, c, number, 0), 1);
     *made = mm_made_make(number - 1 + MM_MADE, MM_MADE_BUSY); /* a later block uses the word */
-    unit_eq(mm_make_is_alone(ref, c, number), 1);
+    unit_eq(mm_make_is_alone(ref, c, number, 0), 1);
     *made = 0;
 }
 END_TEST
 
 /* Few make blocks at the same time: one, and one more for each MM_MAKER_PAGES pages of the class; a caller that has waited long is always let in. */
 START_TEST(makers) {
+    int is_free;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 5) {
         const uint32_t share = MM_MAKER_PAGES >> mm_class_page_shift(c);
         for (uint32_t more = 0; more < 4; more++) {
             of(c)->count = more * (share > 1 ? share : 1);
             const uint32_t most = 1 + (of(c)->count << mm_class_page_shift(c)) / MM_MAKER_PAGES;
             for (uint32_t i = 0; i < most; i++) {
-                unit_eq(mm_maker_may(ref, c), 1);
-                unit_eq(mm_maker_begin(ref, c, 0), 1);
+                unit_eq(mm_maker_may(ref, c, &is_free), 1);
+                unit_eq(mm_maker_begin(ref, c, mm_make_look(ref, c), 0), 1);
                 unit_eq(of(c)->makers, i + 1);
             }
-            unit_eq(mm_maker_may(ref, c), 0);
-            unit_eq(mm_maker_begin(ref, c, 0), 0);
+            unit_eq(mm_maker_may(ref, c, &is_free), 0);
+            unit_eq(mm_maker_begin(ref, c, mm_make_look(ref, c), 0), 0);
             unit_eq(of(c)->makers, most);
-            unit_eq(mm_maker_begin(ref, c, 1), 1);
+            unit_eq(mm_maker_begin(ref, c, mm_make_look(ref, c), 1), 1);
             unit_eq(of(c)->makers, most + 1);
             const uint64_t was = mm_heap_of(ref)->free_count;
+            unit_eq(is_free, 0);
             mm_heap_of(ref)->free_count = MM_MAKE_FREE_SEGMENTS; /* no limit while so many are free */
-            unit_eq(mm_maker_may(ref, c), 1);
-            unit_eq(mm_maker_begin(ref, c, 0), 1);
+            unit_eq(mm_maker_may(ref, c, &is_free), 1);
+            unit_eq(is_free, 1);
+            unit_eq(mm_maker_begin(ref, c, mm_make_look(ref, c), 0), 1);
             mm_maker_end(ref, c);
             mm_heap_of(ref)->free_count = was;
             for (uint32_t i = 0; i < most + 1; i++) mm_maker_end(ref, c);
@@ -284,8 +292,8 @@ static void nobody_makes(void) {
     new_heap();
     begun_ = others_ = 0;
 }
-static void begin_one(void) { begun_ = mm_maker_begin(ref, c_, 0); }
-static void begin_other(void) { others_ = mm_maker_begin(ref, c_, 0); }
+static void begin_one(void) { begun_ = mm_maker_begin(ref, c_, mm_make_look(ref, c_), 0); }
+static void begin_other(void) { others_ = mm_maker_begin(ref, c_, mm_make_look(ref, c_), 0); }
 static void one_has_begun(void) {
     unit_eq(begun_ + others_, 1);
     unit_eq(of(c_)->makers, 1);
