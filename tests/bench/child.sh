@@ -32,7 +32,7 @@ rows() { # NULLS CORRUPT STATUS
         for op in lane_over all_over; do floor=- row "$op" ratio "$@"; done
         for op in lane_full all_full; do floor=- row "$op" share "$@"; done
         ;;
-    latency)
+    latency | latency_cold)
         for op in malloc free; do
             floor=latency row "$op" cycles "$@"
             floor=- row "${op}_p99" cycles "$@"

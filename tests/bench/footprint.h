@@ -236,11 +236,14 @@ static inline void begin(void) {
     rows[0] = fatal[0] = '\0';
 }
 
-static inline void run(void (*what)(const struct request *), unsigned long long size, unsigned threads, unsigned runs) {
+static inline void run_request(void (*what)(const struct request *), unsigned long long size, unsigned threads, unsigned runs, int cold) {
     struct request q;
     memset(&q, 0, sizeof q);
-    q.size = size, q.threads = threads, q.runs = runs;
+    q.size = size, q.threads = threads, q.runs = runs, q.cold = cold;
     if (setjmp(on_fatal) == 0) what(&q);
+}
+static inline void run(void (*what)(const struct request *), unsigned long long size, unsigned threads, unsigned runs) {
+    run_request(what, size, threads, runs, 0);
 }
 
 /* The number of a row, in MiB; fails if there is no such row, or if its counts of NULLs and corruption differ. */

@@ -98,7 +98,7 @@ it '-h' same_as -h --help
 it '-V' same_as -V --version
 list() {
     bench 0 --list && same "$log" '' && same "$(cut -d' ' -f1 <<<"$out" | tr '\n' ' ')" \
-        'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency footprint pinned converged graph graph_cold graph_lesmis ad acd p ad_cold acd_cold p_cold half write write_cold workgen workgen_cold registers kdtree kdtree_tight kdtree_cold join join_zipf join_cold join_counter join_scan probes probes_large pagerank triangles pagerank_cold triangles_cold malloc_large hostlog multistream '
+        'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency latency_cold footprint pinned converged graph graph_cold graph_lesmis ad acd p ad_cold acd_cold p_cold half write write_cold workgen workgen_cold registers kdtree kdtree_tight kdtree_cold join join_zipf join_cold join_counter join_scan probes probes_large pagerank triangles pagerank_cold triangles_cold malloc_large hostlog multistream '
 }
 it '--list' list
 

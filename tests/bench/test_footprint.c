@@ -101,7 +101,7 @@ END_TEST
 
 START_TEST(latency) {
     begin();
-    run(run_latency, 16, 1024, 1000000);
+    run_request(run_latency, 16, 1024, 1000000, 1);
 #ifdef NO_ACCOUNT
     ck_assert_ptr_nonnull(
         strstr(rows, "malloc cycles 1529 1000 20230 1015808 latency 0 0 nonnull written\n")); /* all calls, including those of the first kernel */
@@ -116,17 +116,21 @@ START_TEST(latency) {
                            "grown calls 65536 65536 65536 1 - 0 0 growth_count\n"
                            "grown_longest cycles 20230 20230 20230 1 - 0 0 growth_count\n");
     begin(), latency_growing = 1000;
-    run(run_latency, 16, 1024, 1000000);
+    run_request(run_latency, 16, 1024, 1000000, 1);
     ck_assert_str_eq(fatal, "latency: the heap grew during every kernel");
 #endif
     begin(), child_seconds = .02; /* 15 ms: each read of the clock advances it by 1 ms */
-    run(run_latency, 4096, 262144, 1000000000);
+    run_request(run_latency, 4096, 262144, 1000000000, 1);
     ck_assert_uint_eq(latency_kernels, 1 + 15);
     begin(), is_null = 1;
-    run(run_latency, 16, 32, 1000000);
+    run_request(run_latency, 16, 32, 1000000, 1);
     ck_assert_uint_eq(latency_kernels, 1 + 1);
     row("malloc_over", 5, 0);
     ck_assert_ptr_nonnull(strstr(rows, " 0 - 5 0 nonnull written\nfree ")); /* malloc_over has no number */
+    begin();                                                                /* after a warm-up, during which the heap grows */
+    run(run_latency, 16, 1024, 1000000);
+    ck_assert_ptr_nonnull(strstr(rows, "grown calls 0 0 0 1 "));
+    ck_assert_ptr_nonnull(strstr(rows, " 1015808 latency 0 0 nonnull written\n"));
 }
 END_TEST
 

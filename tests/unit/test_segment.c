@@ -113,6 +113,17 @@ START_TEST(groups) {
 }
 END_TEST
 
+/* Pages, and no others, get an owner, whether eight at a time or one. */
+START_TEST(owners) {
+    for (uint32_t page = 0; page < MM_SEGMENT_PAGES; page++)
+        for (uint32_t n = 1; page + n <= MM_SEGMENT_PAGES; n++) {
+            mm_pages_own(ref, page, n, 200);
+            for (uint32_t i = 0; i < 2 * MM_SEGMENT_PAGES; i++) unit_eq(mm_load_relaxed_u8(mm_page_owner(ref, i)), i >= page && i < page + n ? 200 : 0);
+            mm_pages_own(ref, page, n, MM_OWNER_NOBODY);
+        }
+}
+END_TEST
+
 /* As many groups as wanted of one segment; the rest of it serves the next request; with all given back, it is unowned. */
 START_TEST(takes_groups_of_one_segment) {
     for (uint32_t k = 0; k <= MM_ROOMS_EVEN; k++)
@@ -279,7 +290,7 @@ int main(void) {
     TCase *tests = tcase_create("segment"), *meet = tcase_create("meetings");
     tcase_set_timeout(tests, 120), tcase_set_timeout(meet, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {groups, rooms, leaves_trees, stale, takes_groups_of_one_segment, random_takes};
+    const TTest *const all[] = {groups, rooms, owners, leaves_trees, stale, takes_groups_of_one_segment, random_takes};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     const TTest *const some[] = {two_take, take_and_put, unlisted_while_room_comes, two_put};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) tcase_add_test(meet, some[i]);

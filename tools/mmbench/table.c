@@ -51,6 +51,11 @@
 #define GPU_THREADS (256 * KIB) /* an H200 runs 270,336 threads at a time */
 #define LATENCY_CALLS 10000000
 #define LATENCY_CALLS_QUICK 1000000
+#define LATENCY                                                                                                                             \
+    .ops = {{"malloc", "cycles"},   {"malloc_p99", "cycles"}, {"malloc_over", "ratio"}, {"free", "cycles"},                                 \
+            {"free_p99", "cycles"}, {"free_over", "ratio"},   {"grown", "calls"},       {"grown_longest", "cycles"}},                       \
+    .sizes = {16, 16, 16, 16, 4 * KIB}, .threads = {1, 32, 1024, GPU_THREADS, GPU_THREADS}, .paired = true, .asked = MM_BENCH_ASKED_LITTLE, \
+    .runs = LATENCY_CALLS, .runs_quick = LATENCY_CALLS_QUICK, .grows = true, .patience = 2, .floors = true, .fresh = true
 
 #define LONG 3 /* times --timeout: a minute */
 
@@ -111,12 +116,8 @@ const struct mm_bench_case mm_bench_cases[] = {
      .ops = {{"malloc", "us"}, {"free", "us"}, {"live", "MiB"}, {"footprint_early", "MiB"}, {"footprint_last", "MiB"}},
      .sizes = {MM_BENCH_ENDURANCE_LARGEST}, .threads = {1}, .asked = MM_BENCH_ASKED_LITTLE, .runs = ENDURANCE_ROUNDS,
      .runs_quick = ENDURANCE_ROUNDS_QUICK, .heap = 2 * GIB, .patience = 6, .fresh = true},
-    {.name = "latency", .about = "10^7 single calls of each, in turn; p99: the 99th percentile; over: longest / median; size 4096: any from 16",
-     .ops = {{"malloc", "cycles"}, {"malloc_p99", "cycles"}, {"malloc_over", "ratio"}, {"free", "cycles"}, {"free_p99", "cycles"},
-             {"free_over", "ratio"}, {"grown", "calls"}, {"grown_longest", "cycles"}},
-     .sizes = {16, 16, 16, 16, 4 * KIB}, .threads = {1, 32, 1024, GPU_THREADS, GPU_THREADS}, .paired = true,
-     .asked = MM_BENCH_ASKED_LITTLE, .runs = LATENCY_CALLS, .runs_quick = LATENCY_CALLS_QUICK, .grows = true, .patience = 2,
-     .floors = true, .fresh = true},
+    {.name = "latency", .about = "10^7 single calls of each, in turn; p99: the 99th percentile; over: longest / median; size 4096: any from 16", LATENCY},
+    {.name = "latency_cold", .about = "as latency, with the first calls of a new heap", LATENCY},
     {.name = "footprint", .about = "device memory of the heap: 40 rounds, each frees half and allocates it anew; all freed: after 1 s, 30 s (quick: 2)",
      .ops = {{"live", "MiB"}, {"taken", "MiB"}, {"taken_over", "ratio"}, {"beyond", "MiB"}, {"taken_end", "MiB"}, {"freed_1s", "MiB"},
              {"freed_late", "MiB"}},

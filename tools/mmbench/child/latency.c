@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The case "latency": single calls, in kernels of 2^16 to 2^21 calls. The number of heap growths is read before and after each kernel. Calls
+/* The cases "latency", after a warm-up, and "latency_cold", from the first call of the heap on: single calls, in kernels of 2^16 to 2^21 calls. The number of heap growths is read before and after each kernel. Calls
  * of a kernel during which the heap grew are counted separately. mm starts with its default heap; CUDA's allocator has a heap that does
  * not grow.
  */
@@ -53,17 +53,19 @@ static void count(struct kind *kinds, const struct notes *n, int has_grown) {
     }
 }
 
-/* Runs kernels until there are `calls` calls of each kind, some of them while the heap did not grow, the time is over, or a malloc returned NULL. */
-static struct tally measure(const struct asks *a, unsigned each, uint64_t calls, struct notes *n, struct kind *kinds) {
+/* Runs kernels until there are `calls` calls of each kind, some of them while the heap did not grow, the time is over, or a malloc returned NULL. Unless
+ * is_cold, one more comes before, whose calls do not count. */
+static struct tally measure(const struct asks *a, unsigned each, uint64_t calls, int is_cold, struct notes *n, struct kind *kinds) {
     const double stop = child_now_ms() + child_seconds * 1e3 * TIME_SHARE;
     struct asks none = *a;
     struct tally t = child_nothing_found();
     uint64_t done = 0;
     none.count = 0;
     alloc_latency(&none, 0, 0, n->on_device[MALLOC], n->on_device[FREE], n->tally); /* loads the kernel and creates the heap */
+    if (!is_cold) alloc_latency(a, 0, each, n->on_device[MALLOC], n->on_device[FREE], n->tally);
     child_must(cudaDeviceSynchronize());
     unsigned long long growths = account_growths();
-    for (unsigned first = 0; t.nulls == 0 && (done == 0 || child_now_ms() < stop); first += each) {
+    for (unsigned first = is_cold ? 0 : each; t.nulls == 0 && (done == 0 || child_now_ms() < stop); first += each) {
         if (done >= (kinds[MALLOC].calls.count ? calls : calls + (uint64_t)KERNELS_MORE * n->pairs)) break;
         const unsigned long long before = growths;
         alloc_latency(a, first, each, n->on_device[MALLOC], n->on_device[FREE], n->tally);
@@ -99,7 +101,7 @@ void run_latency(const struct request *q) {
     a.size = q->size;
     a.sizing = q->size > 16 ? SIZING_UNIFORM : SIZING_ONE;
     memset(kinds, 0, sizeof kinds);
-    const struct tally t = measure(&a, each, q->runs, &n, kinds);
+    const struct tally t = measure(&a, each, q->runs, q->cold, &n, kinds);
     notes_close(&n);
     if (kinds[MALLOC].calls.count == 0 && t.nulls == 0) child_fatal("latency", "the heap grew during every kernel");
     for (int k = 0; k < KINDS; k++) tell(ops[k], &kinds[k].calls, &t);
