@@ -191,7 +191,7 @@ it 'a case of some allocators only' some_only
 it 'a case of other allocators than those chosen' refused '--cases: "probes"; expected --allocators random-walk,random-walk-bitmap,random-walk-coop' \
     --allocators mm,random-walk-runs --cases single,probes
 everything() {
-    bench 0 --quick && same "$(cut -d, -f16 <<<"$csv" | sort | uniq -c | tr -s ' ')" $' 767 ok\n 37 toolarge' &&
+    bench 0 --quick && same "$(cut -d, -f16 <<<"$csv" | sort | uniq -c | tr -s ' ')" $' 847 ok\n 37 toolarge' &&
         has "$log" 'mm run endurance 4096 783371 50' && has "$log" 'mm run init 8589934592 1 12' &&
         has "$log" 'mm run graph 1048576 65536 12' && has "$csv" 'mm,graph,65536,512,range,us,100,' &&
         has "$log" 'builtin floor 32768 5' && has "$csv" 'mm,floor_warp,0,32768,store,us'
