@@ -30,6 +30,7 @@ MM_FN uint64_t mm_load_eight_u8(uint8_t *p) {
     return eight;
 }
 MM_FN void mm_store_eight_u8(uint8_t *p, uint64_t v) {
+    if ((uintptr_t)p % 8 != 0) __builtin_trap(); /* a GPU traps, too */
     for (int i = 0; i < 8; i++) mm_store_relaxed_u8(p + i, (uint8_t)(v >> 8 * i));
 }
 /* A hint: the program may write there at the same time, by accesses that are not atomic. ThreadSanitizer does not see it. */

@@ -120,6 +120,7 @@ MM_FN_RARE uint64_t mm_cut_first(struct mm_cut cut, uint64_t pages, uint32_t wan
 /* All pages of the groups that begin at these pages. The groups are disjoint. */
 MM_FN uint64_t mm_cut_pages(struct mm_cut cut, uint64_t groups) { return groups * mm_bits_low(cut.pages); }
 
+MM_STATIC_ASSERT(MM_ROOMS_AT_ONCE == 6, "as many as mm_words_zero has");
 /* Which of the words are 0, one bit each. A function of its own, so that all of them are on their way before the first one is used: the assembler would use each
  * as soon as it is there, before it issues the next access. */
 MM_FN_RARE uint32_t mm_words_zero(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {

@@ -219,7 +219,7 @@ enum mm_ticket {
 /* For whom a block is to be made. */
 enum mm_first {
     MM_FIRST_NOT,  /* the lane does not have the block's first ticket */
-    MM_FIRST_ONE,  /* it has, and all lanes of the warp that wait want this class */
+    MM_FIRST_ONE,  /* it has, and all lanes that called want this class */
     MM_FIRST_SOME, /* it has, and others want other classes: they would wait for the leader, too */
     MM_FIRST_LATE  /* it has, and has waited long enough for others to make it */
 };

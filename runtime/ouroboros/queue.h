@@ -19,7 +19,7 @@
  *   I2  a position's putter and taker each pass once (storage.h): the taker for both if it has found the entry; and who has drawn one in a queue chunk without
  *       slots for those of the following ones that it draws, too (mm_queue_skip, ring.h), so that a queue chunk costs one of the tries, not each position.
  * Full. There are as many slots as masks or chunks (array.h, storage.h). But a mask may have several entries (chunk.h, I3), and a put may meet an entry in its
- *   slot, or find no slot: while an array is made larger, or if a thread is suspended that installs queue chunks. Then it draws another position, MM_OURO_TRIES
+ *   slot, or find no slot: while an array is made larger, or if a thread that installs queue chunks is suspended and the caller has few looks (ring.h). Then it draws another position, MM_OURO_TRIES
  *   at most. It first looks whether the next position has a slot, and waits for it: a position without one helps nobody, and only who has a right takes it away
  *   from front. (Puts that did not look filled a queue with such positions, and there was no right any more.) If it gets no slot (refused counts that), the mask
  *   or chunk stays out of the queue, and free: a caller that finds the queue empty looks for it (mm_queue_recover), a sweep finds it, and, of chunk allocators,

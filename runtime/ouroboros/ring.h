@@ -7,9 +7,9 @@
  * Installing. The lanes of a warp that need a queue chunk take the queue's lock, if it is free, and install all that are missing up to back, one more, and some
  *   ahead, each lane one at a time, so that the accesses overlap. Each takes its queue chunk from another stack. A lane that calls alone installs none ahead.
  *   The others look. The lock only keeps thousands of threads from installing the same: who has looked MM_OURO_LOCK_LOOKS times without it installs what is
- *   missing anyway, since the thread that has it may be suspended, or be a lane of a warp whose other lanes wait for another queue. (When the lock was needed,
+ *   missing anyway (who has fewer looks gives up before), since the thread that has it may be suspended, or be a lane of a warp whose other lanes wait for another queue. (When the lock was needed,
  *   two warps could each wait for what lanes of the other one had locked: in one of five runs of mixed sizes -va-p refused 93,000 puts, 650,000 callers found
- *   nothing at their positions, and the list grew by a half.) If newest does not go on for MM_OURO_LONG_LOOKS looks, there is no memory: then those that have
+ *   nothing at their positions, and the list grew by a half.) If newest does not go on for as many looks as a caller has, at most MM_OURO_LONG_LOOKS, there is no memory, or it had few: then those that have
  *   a position make the word MM_RING_NONE, and the puts that have none yet are refused, until newest goes on. It goes on only at a queue chunk that is
  *   installed, so that puts do not use up the positions of those that are not. A lane whose number cannot be had yet stops newest there;
  *   what lanes behind it have installed is found by the next ones. So the last free queue chunk may be that of a later number than the one that is missing,
@@ -20,8 +20,8 @@
  *   I1  All that come to a position see the same: its slot, or that it has none. Else one of them could leave an entry where nobody takes it.
  *   I2  The words of all numbers that are drawn, from oldest on, are of their laps (storage.h).
  * Linearisation point. The compare-and-swap of the word.
- * Stale. newest, if a thread stores an old one: who installs next finds the words behind it, and goes on. oldest changes by a compare-and-swap, since a lap
- *   later an old one would look as if not all had passed there.
+ * Stale. newest, if a thread stores an old one: who installs next finds the words behind it, or behind oldest, and goes on; meanwhile puts wait. oldest changes
+ *   by a compare-and-swap, since a lap later an old one would look as if not all had passed there.
  */
 #ifndef MM_OURO_RING_H
 #define MM_OURO_RING_H
@@ -66,7 +66,7 @@ MM_FN uint64_t mm_ring_go_on(const struct mm_heap_ref *ref, uint32_t q, uint32_t
     return oldest;
 }
 /* Installs queue chunks, from the first one that is missing up to the last one that is drawn, the next one, and what a warp installs ahead, unless the queue is
- * full, or another thread does so; is_forced: even then, but none ahead. All lanes of `group` call, and each installs one at a time. */
+ * full, or another thread does so; is_forced: in that case, too, and none ahead. All lanes of `group` call, and each installs one at a time. */
 MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, int is_forced) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint32_t n = mm_popcount(group), lane = mm_warp_lane(), leader = mm_ctz(group);
@@ -74,8 +74,9 @@ MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, uint32
     if (mm_warp_ballot(group, is_locked) == 0 && !is_forced) return;
     const uint32_t ahead = 2 + (is_forced ? 0 : mm_ring_ahead(ref, n));
     const uint64_t drawn = mm_warp_shuffle_u64(group, (mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + ahead, leader),
-                   most = mm_ring_go_on(ref, q, group, drawn) + MM_STORE_NUMBERS / 2, end = drawn < most ? drawn : most;
-    uint64_t number = mm_warp_shuffle_u64(group, mm_load_relaxed_u64(&of->newest), leader) + mm_popcount(group & mm_bits_low(lane));
+                   newest = mm_warp_shuffle_u64(group, mm_load_relaxed_u64(&of->newest), leader), oldest = mm_ring_go_on(ref, q, group, drawn),
+                   most = oldest + MM_STORE_NUMBERS / 2, end = drawn < most ? drawn : most;
+    uint64_t number = (newest > oldest ? newest : oldest) + mm_popcount(group & mm_bits_low(lane)); /* a stale newest is before the oldest one */
     MM_ROLLED
     for (uint32_t stops = 0; stops == 0; number += n) {
         uint64_t *at = mm_ring_at(ref, q, number);

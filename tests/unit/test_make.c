@@ -240,6 +240,29 @@ START_TEST(leaders) {
 }
 END_TEST
 
+/* The lane with a block's first ticket makes it, unless that is expected of the maker of an earlier one: of the first of a segment's blocks if segments are free,
+ * and nobody in the warp wants another class. */
+START_TEST(who_makes) {
+    const uint32_t c = mm_class_of(512), number = MM_SEGMENT_PAGES + 1;
+    uint64_t *free_count = &mm_heap_of(ref)->free_count, made;
+    const uint64_t was = *free_count;
+    for (uint64_t free = MM_MAKE_FREE_SEGMENTS - 1; free <= MM_MAKE_FREE_SEGMENTS; free++) {
+        const int is_free = free == MM_MAKE_FREE_SEGMENTS;
+        *free_count = free;
+        unit_eq(mm_ticket_look(ref, c, 3, MM_FIRST_ONE, &made), is_free ? MM_TICKET_WAITS : MM_TICKET_MAKE); /* a narrow leader */
+        unit_eq(mm_ticket_look(ref, c, 3, MM_FIRST_SOME, &made), MM_TICKET_MAKE);
+        unit_eq(mm_ticket_look(ref, c, 3, MM_FIRST_LATE, &made), MM_TICKET_MAKE);
+        unit_eq(mm_ticket_look(ref, c, 3, MM_FIRST_NOT, &made), MM_TICKET_WAITS);
+        unit_eq(mm_ticket_look(ref, c, number - 1, MM_FIRST_ONE, &made), MM_TICKET_MAKE);
+        unit_eq(mm_ticket_look(ref, c, number, MM_FIRST_ONE, &made), MM_TICKET_WAITS);
+        *mm_made_at(ref, c, number - 1) = mm_made_make(number - 1, 5); /* made, without this one */
+        unit_eq(mm_ticket_look(ref, c, number, MM_FIRST_ONE, &made), MM_TICKET_MAKE);
+        *mm_made_at(ref, c, number - 1) = 0;
+    }
+    *free_count = was;
+}
+END_TEST
+
 /* Few make blocks at the same time: one, and one more for each MM_MAKER_PAGES pages of the class; a caller that has waited long is always let in. */
 START_TEST(makers) {
     int is_free;
@@ -310,8 +333,8 @@ int main(void) {
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     const TTest *const all[] = {
-        made_whole, tickets, made_words, claims_of_numbers, claims_meet, a_later_block_meanwhile, unit, unit_of_large, unit_while_much_is_free,
-        leaders,    makers,  makers_meet};
+        made_whole, tickets, made_words,  claims_of_numbers, claims_meet, a_later_block_meanwhile, unit, unit_of_large, unit_while_much_is_free,
+        leaders,    makers,  makers_meet, who_makes};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

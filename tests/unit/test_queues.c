@@ -297,6 +297,21 @@ START_TEST(a_suspended_installer) {
     }
 }
 END_TEST
+/* One that goes on with an old newest lets nobody walk from there. */
+static long steps_;
+static void count_step(void) { steps_++; }
+START_TEST(an_old_newest) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    begin();
+    for (uint64_t number = 0; number < 1000; number++) *mm_ring_at(ref, Q, number) = mm_ring_empty(number + MM_STORE_NUMBERS);
+    of->oldest = 1000, of->newest = 1, of->back = 1000 * MM_STORE_SLOTS;
+    steps_ = 0, unit_each_step = count_step;
+    mm_ring_extend(ref, Q, 1, 0);
+    unit_each_step = NULL;
+    unit_eq(of->newest, 1002);
+    unit_lt((uint64_t)steps_, 200);
+}
+END_TEST
 
 /* All have passed in the queue chunk that a caller saw as the last one: the queue is empty, not full. */
 START_TEST(oldest_has_gone_on) {
@@ -400,6 +415,7 @@ int main(void) {
     tcase_add_test(tests, not_too_far_ahead);
     tcase_add_test(tests, oldest_has_gone_on);
     tcase_add_test(tests, a_suspended_installer);
+    tcase_add_test(tests, an_old_newest);
     tcase_add_test(tests, the_next_queue_chunk);
 #endif
     const TTest *const all[] = {in_order, a_suspended_putter, a_suspended_taker, a_slot_that_was_given_up, many_reservations};

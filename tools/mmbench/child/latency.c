@@ -54,7 +54,7 @@ static void count(struct kind *kinds, const struct notes *n, int has_grown) {
 }
 
 /* Runs kernels until there are `calls` calls of each kind, some of them while the heap did not grow, the time is over, or a malloc returned NULL. Unless
- * is_cold, one more comes before, whose calls do not count. */
+ * is_cold, one more comes before, whose calls do not count; its NULLs do. */
 static struct tally measure(const struct asks *a, unsigned each, uint64_t calls, int is_cold, struct notes *n, struct kind *kinds) {
     const double stop = child_now_ms() + child_seconds * 1e3 * TIME_SHARE;
     struct asks none = *a;

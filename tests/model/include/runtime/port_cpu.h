@@ -40,7 +40,10 @@ MM_ATOMICS(64)
 
 MM_FN uint32_t mm_load_relaxed_u8(uint8_t *p) { return (uint32_t)model_atomic(p, 8, MODEL_LOAD, 0, 0); }
 MM_FN uint64_t mm_load_eight_u8(uint8_t *p) { return model_atomic(p, 64, MODEL_LOAD, 0, 0); } /* one access, as on a GPU */
-MM_FN void mm_store_eight_u8(uint8_t *p, uint64_t v) { model_atomic(p, 64, MODEL_STORE, v, 0); }
+MM_FN void mm_store_eight_u8(uint8_t *p, uint64_t v) {
+    if ((uintptr_t)p % 8 != 0) __builtin_trap();
+    model_atomic(p, 64, MODEL_STORE, v, 0);
+}
 MM_FN void mm_store_relaxed_u8(uint8_t *p, uint8_t v) { model_atomic(p, 8, MODEL_STORE, v, 0); }
 MM_FN uint32_t mm_load_hint_u32(uint32_t *p) { return mm_load_relaxed_u32(p); }
 /* What a cache may give is what was there earlier: the schedule in which the reader goes on later. */
