@@ -46,12 +46,11 @@ MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
 /* What a maker looks at. All loads are under way together, since everybody who waits for the block waits for them. */
 struct mm_make_view {
     uint64_t free_count;
-    uint32_t makers, tickets, count;
+    uint32_t tickets, count;
 };
 MM_FN struct mm_make_view mm_make_look(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    const struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_load_relaxed_u32(&of->makers), mm_load_relaxed_u32(&of->tickets),
-                                      mm_load_relaxed_u32(&of->count)};
+    const struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_load_relaxed_u32(&of->tickets), mm_load_relaxed_u32(&of->count)};
     return view;
 }
 /* Whether the heap has so many free segments that nobody need be sparing with them. */
@@ -62,10 +61,11 @@ MM_FN uint32_t mm_makers_most(const struct mm_heap_ref *ref, uint32_t c, struct 
 }
 /* Whether one more warp may; *is_free: whether the heap has that many. */
 MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c, int *is_free) {
-    struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_load_relaxed_u32(&mm_class_at(ref, c)->makers), 0, 0};
+    struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), 0, 0}; /* thousands look: no more than they need */
+    const uint32_t makers = mm_load_relaxed_u32(&mm_class_at(ref, c)->makers);
     *is_free = mm_make_freely(view);
     if (!*is_free) view.count = mm_load_relaxed_u32(&mm_class_at(ref, c)->count);
-    return view.makers <= mm_makers_most(ref, c, view);
+    return makers <= mm_makers_most(ref, c, view);
 }
 MM_FN void mm_maker_end(const struct mm_heap_ref *ref, uint32_t c) { mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, ~0u); }
 /* The caller has seen that it may. is_late: it has waited long enough, and need not be one of few. */
@@ -234,13 +234,14 @@ MM_FN enum mm_ticket mm_ticket_look(const struct mm_heap_ref *ref, uint32_t c, u
     return mm_maker_may(ref, c, &is_free) && mm_make_is_alone(ref, c, number, is_free && first == MM_FIRST_ONE) ? MM_TICKET_MAKE : MM_TICKET_WAITS;
 }
 
-/* Lanes with `go` have tickets of class c. They wait for the blocks for a while, and claim the slices. Returns the address, or 0: to mm_slice_malloc with the
- * ticket. All lanes of `here` call. */
+/* Lanes with `go` have tickets of class c. They wait for the blocks for a while, and claim the slices; but if one of them has the first ticket of a segment's
+ * blocks, for which others wait, they do not wait here. Returns the address, or 0: to mm_slice_malloc with the ticket. All lanes of `here` call. */
 MM_FN_RARE uint64_t mm_ticket_claim(const struct mm_heap_ref *ref, uint32_t here, int go, uint32_t c, uint32_t ticket) {
     uint32_t slice;
     const uint32_t number = mm_class_block_of(ref->classes[c], ticket, &slice);
     enum mm_ticket sees = MM_TICKET_WAITS;
     uint64_t made = 0, entry = MM_ENTRY_NONE;
+    if (mm_warp_ballot(here, go && slice == 0 && mm_make_leader(ref, c, number, 1) == number) != 0) return 0;
     MM_ROLLED
     for (uint32_t looks = 0; looks < MM_TICKET_LOOKS; looks++) {
         if (go) sees = mm_ticket_look(ref, c, number, slice == 0 ? MM_FIRST_ONE : MM_FIRST_NOT, &made);

@@ -131,11 +131,8 @@ MM_FN uint64_t mm_slice_malloc_soon(const struct mm_heap_ref *ref, uint32_t here
     if (q != 0) token = q;
     go = (token & (MM_TOKEN | MM_TOKEN_GROW)) == (MM_TOKEN | MM_TOKEN_GROW), q = 0;
     const uint32_t with = mm_warp_ballot(here, go), same = mm_warp_match(here, go ? c : ~0u);
-    uint32_t slice;
-    const uint32_t number = mm_class_block_of(ref->classes[c], mm_token_ticket(token), &slice), most = MM_SEGMENT_PAGES >> ref->classes[c].page_shift;
-    const int is_maker = slice == 0 && number % most == 0; /* of the first one of a segment's blocks, for which others wait */
-    /* lanes of several classes would wait for each other's blocks */
-    if (with != 0 && mm_warp_ballot(here, go && (same != with || is_maker)) == 0) q = mm_ticket_claim(ref, here, go, c, mm_token_ticket(token));
+    if (with != 0 && mm_warp_ballot(here, go && same != with) == 0) /* lanes of several classes would wait for each other's blocks */
+        q = mm_ticket_claim(ref, here, go, c, mm_token_ticket(token));
     return q != 0 ? q : token;
 }
 
