@@ -207,7 +207,7 @@ START_TEST(looks_after_any_rounds) {
 END_TEST
 
 /* Lanes with tickets of a block that is there, or will be soon, get its slices; or others of the word, if those are taken. Those of one without pages, or whose
- * word of made a later block has, or of one that nobody makes, get nothing, after a while. */
+ * word of made a later block has, or of one that nobody makes, get nothing, after a while; at once if one of them is to make a segment's blocks. */
 enum { NO_PAGES, GONE, NOBODY_MAKES, TAKEN, SOON, THERE, TICKET_STATES };
 static uint32_t ticket_of[UNIT_LANES];
 static long steps_, at_;
@@ -222,7 +222,8 @@ START_TEST(claims_by_ticket) {
     for (uint32_t round = 0; round < ROUNDS; round++) {
         new_heap();
         const uint32_t page = make(c_), state = random_below(TICKET_STATES), here = 1 + random_below(MM_WARP_ALL), slices = mm_class_slices(c_);
-        uint32_t first = random_below(slices - UNIT_LANES);
+        const int makes = random_below(8) == 0; /* a lane is to make the block */
+        uint32_t first = makes ? 0 : 1 + random_below(slices - UNIT_LANES - 1);
         uint64_t *made = mm_made_at(ref, c_, 0);
         made_then_ = *made, steps_ = 0, at_ = UNIT_LANES + random_below(8); /* after the first look of all */
         if (state == NO_PAGES) *made = mm_made_make(0, MM_MADE_NO_PAGES);
@@ -239,7 +240,7 @@ START_TEST(claims_by_ticket) {
         unit_warps_each_step = NULL;
         for (uint32_t lane = 0; lane < UNIT_LANES; lane++) {
             if (!(here >> lane & 1)) continue;
-            if (!goes_of[lane] || state < TAKEN) unit_eq(got_of[lane], 0);
+            if (!goes_of[lane] || state < TAKEN || makes) unit_eq(got_of[lane], 0);
             else if (state == SOON && got_of[lane] == 0) continue; /* other lanes saw it first, and this one looks on elsewhere */
             else if (state > TAKEN) unit_eq(got_of[lane], mm_slice_address(ref, page, c_, ticket_of[lane]));
             else unit_eq((got_of[lane] - mm_page_address(ref, page)) / mm_class_bytes(c_) / 32, ticket_of[lane] / 32);
