@@ -8,9 +8,9 @@
  *       by the links from oldest on.
  *   I2  number of a queue chunk is constant while it is in the list, and differs for each of its lives; so does the word that next has while there is none.
  * Appending. Who comes to the end of the list takes the queue's lock, if it is free, and appends all that are missing up to back, and one more. The others
- *   look, and append anyway after MM_OURO_LOCK_LOOKS looks (ring.h); of lanes that put together the first one looks for all. If the list does not become longer for MM_OURO_LONG_LOOKS looks, they have no slots
- *   (missed); puts that have no position yet are refused. A caller that takes has no need to wait: an entry was put at its position or a later one, so its
- *   queue chunk is in the list.
+ *   look, and append anyway after MM_OURO_LOCK_LOOKS looks (ring.h); of lanes that put together the first one looks for all. If the list does not become longer
+ *   for MM_OURO_LONG_LOOKS looks, they have no slots (missed); puts that have no position yet are refused. A caller that takes has no need to wait: an entry
+ *   was put at its position or a later one, so its queue chunk is in the list.
  * Finding. A walk begins at newest, or at oldest if that is too new. A link is valid if the number of the queue chunk that it was read from is unchanged
  *   afterwards. Otherwise that one has left the list, and the walk begins anew at oldest. In the paper a third pointer lags ten queue chunks behind instead:
  *   a heuristic.
@@ -45,7 +45,8 @@ MM_FN uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
 MM_FN uint32_t mm_links_most(const struct mm_heap_ref *ref, uint32_t q) {
     return mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest) >> 32) + MM_STORE_NUMBERS / 2);
 }
-/* Appends behind `word`, the last one, up to the last number that is drawn, and the next one, unless another thread does so; is_forced: even then. word 0: the list is empty. */
+/* Appends behind `word`, the last one, up to the last number that is drawn, and the next one, unless another thread does so; is_forced: even then. word 0: the
+ * list is empty. */
 MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint64_t word, int is_forced) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const int is_locked = mm_load_relaxed_u64(&of->lock) == 0 && mm_cas_acquire_u64(&of->lock, 0, 1);
@@ -84,7 +85,7 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
         MM_ROLLED
         while ((uint32_t)next != 0 && mm_links_ahead(next, number) < 0) at = next, next = mm_links_next(ref, at);
         if (next == MM_LINKS_NONE) {
-            mm_links_extend(ref, q, (uint32_t)at != 0 ? at : 0, looks % MM_OURO_LOCK_LOOKS == MM_OURO_LOCK_LOOKS - 1);
+            mm_links_extend(ref, q, (uint32_t)at != 0 ? at : 0, mm_store_forces(looks));
             looks = (uint32_t)at == last ? looks + 1 : 0, last = (uint32_t)at;
             mm_pause(ref, MM_MAKE_PAUSE);
             mm_wait();

@@ -19,12 +19,12 @@
  *   I2  a position's putter and taker each pass once (storage.h): the taker for both if it has found the entry; and who has drawn one in a queue chunk without
  *       slots for those of the following ones that it draws, too (mm_queue_skip, ring.h), so that a queue chunk costs one of the tries, not each position.
  * Full. There are as many slots as masks or chunks (array.h, storage.h). But a mask may have several entries (chunk.h, I3), and a put may meet an entry in its
- *   slot, or find no slot: while an array is made larger, or if a thread that installs queue chunks is suspended and the caller has few looks (ring.h). Then it draws another position, MM_OURO_TRIES
- *   at most. It first looks whether the next position has a slot, and waits for it: a position without one helps nobody, and only who has a right takes it away
- *   from front. (Puts that did not look filled a queue with such positions, and there was no right any more.) If it gets no slot (refused counts that), the mask
- *   or chunk stays out of the queue, and free: a caller that finds the queue empty looks for it (mm_queue_recover), a sweep finds it, and, of chunk allocators,
- *   so does the next free in the chunk. No page is lost, and nobody traps. (With sweeps alone, which find one page each, 8 M requests of 8 KiB did not end in
- *   20 s: 4 Mi entries were refused.)
+ *   slot, or find no slot: while an array is made larger, or if a thread that installs queue chunks is suspended and the caller has few looks (ring.h). Then it
+ *   draws another position, MM_OURO_TRIES at most. It first looks whether the next position has a slot, and waits for it: a position without one helps nobody,
+ *   and only who has a right takes it away from front. (Puts that did not look filled a queue with such positions, and there was no right any more.) If it gets
+ *   no slot (refused counts that), the mask or chunk stays out of the queue, and free: a caller that finds the queue empty looks for it (mm_queue_recover), a
+ *   sweep finds it, and, of chunk allocators, so does the next free in the chunk. No page is lost, and nobody traps. (With sweeps alone, which find one page
+ *   each, 8 M requests of 8 KiB did not end in 20 s: 4 Mi entries were refused.)
  * Linearisation points. Of a put: the compare-and-swap of the slot. Of a take: the exchange.
  * Progress. All loops are bounded.
  * Stale. Array queue: a putter that is suspended while the queue goes round once may put its entry behind front, where it is found in the next round;

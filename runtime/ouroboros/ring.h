@@ -7,15 +7,17 @@
  * Installing. The lanes of a warp that need a queue chunk take the queue's lock, if it is free, and install all that are missing up to back, one more, and some
  *   ahead, each lane one at a time, so that the accesses overlap. Each takes its queue chunk from another stack. A lane that calls alone installs none ahead.
  *   The others look. The lock only keeps thousands of threads from installing the same: who has looked MM_OURO_LOCK_LOOKS times without it installs what is
- *   missing anyway (who has fewer looks gives up before), since the thread that has it may be suspended, or be a lane of a warp whose other lanes wait for another queue. (When the lock was needed,
- *   two warps could each wait for what lanes of the other one had locked: in one of five runs of mixed sizes -va-p refused 93,000 puts, 650,000 callers found
- *   nothing at their positions, and the list grew by a half.) If newest does not go on for as many looks as a caller has, at most MM_OURO_LONG_LOOKS, there is no memory, or it had few: then those that have
- *   a position make the word MM_RING_NONE, and the puts that have none yet are refused, until newest goes on. It goes on only at a queue chunk that is
- *   installed, so that puts do not use up the positions of those that are not. A lane whose number cannot be had yet stops newest there;
- *   what lanes behind it have installed is found by the next ones. So the last free queue chunk may be that of a later number than the one that is missing,
- *   until another one comes back or those with a position do without. Puts install when theirs is not there, and at the beginning of one that after it. (When
- *   each thread installed what it needed, 270,336 of them took queue chunks at once, by compare-and-swaps of one word: 100 ms.)
- * Passing. Who passes last in a queue chunk gives it back. oldest goes on later, when a caller installs, whose lanes look at several numbers each. (When those who passed last let it go on, one of them walked behind all others: 1 M requests of 8 KiB, which take 105 us with an array, took 200.)
+ *   missing anyway (who has fewer looks gives up before), since the thread that has it may be suspended, or be a lane of a warp whose other lanes wait for
+ *   another queue. (When the lock was needed, two warps could each wait for what lanes of the other one had locked: in one of five runs of mixed sizes -va-p
+ *   refused 93,000 puts, 650,000 callers found nothing at their positions, and the list grew by a half.) If newest does not go on for as many looks as a caller
+ *   has, at most MM_OURO_LONG_LOOKS, there is no memory, or it had few: then those that have a position make the word MM_RING_NONE, and the puts that have none
+ *   yet are refused, until newest goes on. It goes on only at a queue chunk that is installed, so that puts do not use up the positions of those that are not.
+ *   A lane whose number cannot be had yet stops newest there; what lanes behind it have installed is found by the next ones. So the last free queue chunk may
+ *   be that of a later number than the one that is missing, until another one comes back or those with a position do without. Puts install when theirs is not
+ *   there, and at the beginning of one that after it. (When each thread installed what it needed, 270,336 of them took queue chunks at once, by
+ *   compare-and-swaps of one word: 100 ms.)
+ * Passing. Who passes last in a queue chunk gives it back. oldest goes on later, when a caller installs, whose lanes look at several numbers each. (When those
+ *   who passed last let it go on, one of them walked behind all others: 1 M requests of 8 KiB, which take 105 us with an array, took 200.)
  * Invariants.
  *   I1  All that come to a position see the same: its slot, or that it has none. Else one of them could leave an entry where nobody takes it.
  *   I2  The words of all numbers that are drawn, from oldest on, are of their laps (storage.h).
@@ -97,7 +99,7 @@ MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint32_t
     uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = 0;
     MM_ROLLED
     for (uint32_t looks = 0; looks < most; looks++) {
-        mm_ring_extend(ref, q, group, looks % MM_OURO_LOCK_LOOKS == MM_OURO_LOCK_LOOKS - 1);
+        mm_ring_extend(ref, q, group, mm_store_forces(looks));
         const uint64_t now = mm_load_relaxed_u64(newest);
         if (mm_warp_ballot(group, is_put ? now > number : mm_load_relaxed_u64(at) != mm_ring_empty(number)) != 0) return 1;
         if (mm_warp_ballot(group, now != seen) != 0) looks = 0;

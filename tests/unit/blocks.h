@@ -69,4 +69,7 @@ UNIT_SOME uint32_t make(uint32_t c) {
 UNIT_SOME uint64_t word_at(uint32_t page, uint32_t i) { return mm_page_words(ref, page)[i]; }
 UNIT_SOME void *slice_at(uint32_t page, uint32_t c, uint32_t i) { return (void *)mm_slice_address(ref, page, c, i); }
 
+/* Claims a number. Returns whether it succeeded. */
+UNIT_SOME int claim(uint32_t c, uint32_t number) { return mm_made_claim(ref, c, number, mm_load_relaxed_u64(mm_made_at(ref, c, number))); }
+
 #endif

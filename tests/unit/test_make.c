@@ -86,7 +86,6 @@ START_TEST(made_words) {
 }
 END_TEST
 
-static int claim(uint32_t c, uint32_t number) { return mm_made_claim(ref, c, number, mm_load_relaxed_u64(mm_made_at(ref, c, number))); }
 static uint32_t make_unit(uint32_t c, uint32_t number) { return mm_make_unit(ref, c, number, mm_make_look(ref, c)); }
 
 /* A number is claimed once; not if a later block uses the word, but in place of an earlier block, even one being made. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The cases "latency", after a warm-up, and "latency_cold", from the first call of the heap on: single calls, in kernels of 2^16 to 2^21 calls. The number of heap growths is read before and after each kernel. Calls
- * of a kernel during which the heap grew are counted separately. mm starts with its default heap; CUDA's allocator has a heap that does
- * not grow.
+/* The cases "latency", after a warm-up, and "latency_cold", from the first call of the heap on: single calls, in kernels of 2^16 to 2^21
+ * calls. The number of heap growths is read before and after each kernel. Calls of a kernel during which the heap grew are counted
+ * separately. mm starts with its default heap; CUDA's allocator has a heap that does not grow.
  */
 #include "tools/mmbench/child/latency.h"
 
