@@ -45,7 +45,6 @@ MM_FN uint32_t *mm_array_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     at -= MM_ARRAY_FIRST;
     return (uint32_t *)(ref->table + (at >> mm_array_shift(q)) * MM_ARRAY_ROW_BYTES) + mm_array_before(q) + at % (1u << mm_array_shift(q));
 }
-MM_FN int mm_queue_is_near(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { return (void)ref, (void)q, (void)n, 1; }
 MM_FN uint64_t mm_queue_view(const struct mm_heap_ref *ref, uint32_t q) { return mm_load_relaxed_u64(&mm_queue_of(ref, q)->shape); }
 /* The slot of position p. */
 MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t shape, uint32_t most) {

@@ -5,10 +5,10 @@
  * Chunk allocators. Lanes that want the same class take pages of the chunk that the warp's cell names (hints.h), if it has enough for all of them.
  * Page allocators. Lanes that want the same class take pages of the entry in the warp's cell (cells.h), or else of entries of the class's queue: as many as
  *   have enough pages if all of them are free. They do not look whether there are any: a look at the word that all warps add to takes as long as the addition.
- *   (Those of a list look whether its slots can be found without a long walk.) Each entry serves its share of the lanes.
+ *   Each entry serves its share of the lanes.
  * An entry of the queue of which pages are left goes into the warp's cell, if that is empty; else into the queue.
  * Tokens. What a lane has left to do (mm_pages_settle), or that it has no page: the next draw is for it.
- * Progress. No wait; no loop, but for positions beyond 32 bits (array.h), a few steps along a list (links.h), and a compare-and-swap of a chunk's header, which
+ * Progress. No wait; no loop, but for positions beyond 32 bits (array.h), and a compare-and-swap of a chunk's header, which
  *   fails if another caller's succeeded, and looks into a few masks.
  */
 #ifndef MM_OURO_FIRST_H
@@ -67,7 +67,7 @@ MM_FN_RARE uint64_t mm_pages_draw_soon(const struct mm_heap_ref *ref, uint32_t b
     uint32_t held = 0, entry = MM_QUEUE_NONE;
     uint64_t first = MM_LISTED_NONE, bits = 0, left = 0;
     if (rank == 0 && has_cell) held = mm_cell_open(ref, q, wanted == 1);
-    if (rank == 0 && held == 0 && mm_queue_is_near(ref, q, rights)) {
+    if (rank == 0 && held == 0) {
         if ((int64_t)mm_add_relaxed_u64(&of->count, 0 - (uint64_t)rights) >= (int64_t)rights) first = mm_add_relaxed_u64(&of->front, rights);
         else mm_semaphore_put(ref, q, rights);
     }

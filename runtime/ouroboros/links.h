@@ -2,18 +2,20 @@
 /* The virtualised linked-list queue (VL): a list of queue chunks (storage.h).
  *
  * Representation. oldest, newest: {number : 32 | id : 32} of the first queue chunk and of one at the end; oldest is exact, newest is a hint. next, in a queue
- *   chunk: the word of the next one; with id 0, and the number of the queue chunk itself: there is none yet.
+ *   chunk: the word of the next one; with id 0, and the number of the queue chunk itself: there is none yet. note: the id for a number, once it is appended; a
+ *   hint, too: it may be missing, but is not wrong for a caller that has a position of the number.
  * Invariants.
  *   I1  a queue chunk is in the list until all have passed in it, and in those before it. So a thread with a position finds its queue chunk
  *       by the links from oldest on.
  *   I2  number of a queue chunk is constant while it is in the list, and differs for each of its lives; so does the word that next has while there is none.
- * Appending. Who comes to the end of the list takes the queue's lock, if it is free, and appends all that are missing up to back, and one more. The others
- *   look, and append anyway after MM_OURO_LOCK_LOOKS looks (ring.h); of lanes that put together the first one looks for all. If the list does not become longer
- *   for MM_OURO_LONG_LOOKS looks, they have no slots (missed); puts that have no position yet are refused. A caller that takes has no need to wait: an entry
- *   was put at its position or a later one, so its queue chunk is in the list.
- * Finding. A walk begins at newest, or at oldest if that is too new. A link is valid if the number of the queue chunk that it was read from is unchanged
- *   afterwards. Otherwise that one has left the list, and the walk begins anew at oldest. In the paper a third pointer lags ten queue chunks behind instead:
- *   a heuristic.
+ * Appending. Who comes to the end of the list takes the queue's lock, if it is free, and appends all that are missing up to back, one more, and a share of the
+ *   list's length: those who wait have not drawn their positions yet. The others look, and append anyway after MM_OURO_LOCK_LOOKS looks (ring.h); of lanes that
+ *   put together the first one looks for all. If the list does not become longer for MM_OURO_LONG_LOOKS looks, they have no slots (missed); puts that have no
+ *   position yet are refused. A caller that takes has no need to wait: an entry was put at its position or a later one, so its queue chunk is in the list.
+ *   Several queue chunks that are linked first and appended together are slower: others give up meanwhile (docs/explanation/lessons.md).
+ * Finding. By the note; if there is none yet, by a walk, from newest on, or from oldest if that is too new. A link is valid if the number of the queue chunk
+ *   that it was read from is unchanged afterwards. Otherwise that one has left the list, and the walk begins anew at oldest. In the paper a third pointer lags
+ *   ten queue chunks behind instead: a heuristic. (Without notes, who came late walked along the whole list.)
  * Linearisation points. Appending: the compare-and-swap of next, which cannot succeed in another life (I2). Removal: the compare-and-swap of oldest.
  * Progress. Bounded: a walk begins anew only if oldest moved, and waits at the end of the list as said above.
  */
@@ -30,9 +32,19 @@ MM_FN int32_t mm_links_ahead(uint64_t word, uint32_t number) { return (int32_t)(
 #define MM_LINKS_GONE ~0u
 MM_FN uint64_t mm_links_word(uint32_t number, uint32_t id) { return (uint64_t)number << 32 | id; }
 
-/* A word for each number modulo MM_STORE_NUMBERS: the last number, plus 1, that could not be appended when a caller came to put. It has no slot at its
- * position; the caller that takes may have one, and leaves its mark in it. */
-MM_FN uint64_t *mm_links_missed(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) { return mm_store_word(ref, q, number); }
+/* Two words of 32 bits for each number modulo MM_STORE_NUMBERS. The last number, plus 1, that could not be appended when a caller came to put: it has no slot at
+ * its position; the caller that takes may have one, and leaves its mark in it. */
+MM_FN uint32_t *mm_links_missed(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) { return (uint32_t *)mm_store_word(ref, q, number); }
+/* And a note: {lap | id} of the last one that was appended. */
+#define MM_LINKS_ID_BITS (MM_OURO_LIST_SHIFT + 2)
+MM_STATIC_ASSERT(MM_LINKS_ID_BITS < 32 && MM_STORE_FIRST + (1u << MM_OURO_LIST_SHIFT) < 1u << MM_LINKS_ID_BITS, "one for each segment, and the first ones");
+MM_FN uint32_t *mm_links_note_at(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) { return mm_links_missed(ref, q, number) + 1; }
+MM_FN uint32_t mm_links_note(uint32_t number, uint32_t id) { return number / MM_STORE_NUMBERS << MM_LINKS_ID_BITS | id; }
+/* The id of queue chunk `number`, or 0: it is not noted. If the caller has a position of that number, the queue chunk is in the list (I1). */
+MM_FN uint32_t mm_links_noted(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
+    const uint32_t id = mm_load_relaxed_u32(mm_links_note_at(ref, q, number)) ^ mm_links_note(number, 0);
+    return id >> MM_LINKS_ID_BITS == 0 ? id : 0;
+}
 
 /* What follows a word: the next queue chunk's; 0: the word is of one that has left; MM_LINKS_NONE: none. Acquires. */
 MM_FN uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
@@ -42,20 +54,21 @@ MM_FN uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
     return (uint32_t)next != 0 ? next : MM_LINKS_NONE;
 }
 /* The list is not longer than to this number: half as many as there are words, from oldest on (storage.h). An oldest of 0 is number 0 of any queue. */
-MM_FN uint32_t mm_links_most(const struct mm_heap_ref *ref, uint32_t q) {
-    return mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest) >> 32) + MM_STORE_NUMBERS / 2);
-}
-/* Appends behind `word`, the last one, up to the last number that is drawn, and the next one, unless another thread does so; is_forced: even then. word 0: the
- * list is empty. */
+MM_FN uint32_t mm_links_most(uint32_t q, uint64_t oldest) { return mm_links_number(q, (uint32_t)(oldest >> 32) + MM_STORE_NUMBERS / 2); }
+/* Appends behind `word`, the last one, up to the last number that is drawn, the next one, and 1/MM_OURO_AHEAD of the list's length more, unless another thread
+ * does so; is_forced: even then, but none ahead. word 0: the list is empty. */
 MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint64_t word, int is_forced) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const int is_locked = mm_load_relaxed_u64(&of->lock) == 0 && mm_cas_acquire_u64(&of->lock, 0, 1);
     if (!is_locked && !is_forced) return;
-    const uint32_t drawn = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2), most = mm_links_most(ref, q),
-                   end = mm_links_ahead(mm_links_word(drawn, 0), most) < 0 ? drawn : most;
+    const uint64_t oldest = mm_load_relaxed_u64(&of->oldest), before = word;
+    const uint32_t drawn = (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2, most = mm_links_most(q, oldest),
+                   length = mm_at_most((drawn - (uint32_t)(oldest >> 32)) % MM_LINKS_NUMBERS, MM_STORE_NUMBERS),
+                   wanted = mm_links_number(q, drawn + (is_locked ? length / MM_OURO_AHEAD : 0)),
+                   end = mm_links_ahead(mm_links_word(wanted, 0), most) < 0 ? wanted : most;
     MM_ROLLED
     for (;;) {
-        const uint32_t number = word != 0 ? mm_links_number(q, (uint32_t)(word >> 32) + 1) : mm_links_number(q, 0);
+        const uint32_t number = mm_links_number(q, word != 0 ? (uint32_t)(word >> 32) + 1 : 0);
         if (word != 0 && mm_links_ahead(mm_links_word(number, 0), end) >= 0) break;
         const uint32_t id = mm_store_take(ref, number);
         if (id == 0) break;
@@ -66,8 +79,10 @@ MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint6
             mm_store_give(ref, id);
             break;
         }
+        mm_store_relaxed_u32(mm_links_note_at(ref, q, number), mm_links_note(number, id));
         word = mm_links_word(number, id);
     }
+    if (word != before) mm_store_release_u64(&of->newest, word);
     if (is_locked) mm_store_release_u64(&of->lock, 0);
 }
 
@@ -75,8 +90,9 @@ MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint6
  * only if oldest went on, which does not go beyond a number of which the caller has a position: less often than there are numbers. */
 MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const uint64_t newest = mm_load_acquire_u64(&of->newest);
-    uint64_t at = newest;
+    const uint32_t noted = mm_links_noted(ref, q, number);
+    if (noted != 0) return noted;
+    uint64_t at = mm_load_acquire_u64(&of->newest);
     MM_ROLLED
     for (uint32_t looks = 0, last = 0, walks = 0; looks < most && walks < 2 * MM_STORE_NUMBERS;) {
         if ((uint32_t)at == 0 || mm_links_ahead(at, number) > 0) at = mm_load_acquire_u64(&of->oldest);
@@ -87,47 +103,30 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
         if (next == MM_LINKS_NONE) {
             mm_links_extend(ref, q, (uint32_t)at != 0 ? at : 0, mm_store_forces(looks));
             looks = (uint32_t)at == last ? looks + 1 : 0, last = (uint32_t)at;
-            mm_pause(ref, MM_MAKE_PAUSE);
+            mm_pause(ref, MM_OURO_PAUSE);
             mm_wait();
             continue;
         }
         at = next;
-        if ((uint32_t)at != 0 && (uint32_t)mm_load_acquire_u64(&mm_store_at(ref, (uint32_t)at)->number) == number) {
-            if (at != newest && ((uint32_t)newest == 0 || mm_links_ahead(newest, number) <= 0)) mm_cas_acq_rel_u64(&of->newest, newest, at);
-            return (uint32_t)at;
-        }
+        if ((uint32_t)at != 0 && (uint32_t)mm_load_acquire_u64(&mm_store_at(ref, (uint32_t)at)->number) == number) return (uint32_t)at;
         at = 0, walks++;
     }
     return 0;
 }
 MM_FN uint64_t mm_queue_view(const struct mm_heap_ref *ref, uint32_t q) { return (void)ref, (void)q, 0; }
-/* Whether a first draw may draw n positions: mm_queue_slot_soon is likely to find one slot; several would rather be found together (malloc.h). */
-MM_FN int mm_queue_is_near(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
-    const uint64_t oldest = mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest), front = mm_load_relaxed_u64(&mm_queue_of(ref, q)->front);
-    return n == 1 && (uint32_t)oldest != 0 && mm_links_ahead(oldest, mm_links_number(q, (uint32_t)(front >> MM_OURO_STORE_SHIFT))) >= -MM_OURO_STEPS;
-}
-/* The slot of position p, if its queue chunk is the newest one that is known, or at most MM_OURO_STEPS behind the oldest one; else NULL. The caller has the
- * position, so a word with its number names a queue chunk that is in the list (I1, I2), wherever it was read. NULL for the first slot, too: who puts there
- * appends (mm_queue_slot). Relaxed: slots are only accessed by atomics (storage.h). */
+/* The slot of position p, if its queue chunk is noted; else NULL. NULL for the first slot, too: who puts there appends (mm_queue_slot). Relaxed: slots are only
+ * accessed by atomics (storage.h). */
 MM_FN uint32_t *mm_queue_slot_soon(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view) {
-    const uint32_t in = (uint32_t)p % MM_STORE_SLOTS, number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT));
-    const uint64_t oldest = mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest);
-    uint64_t word = mm_load_relaxed_u64(&mm_queue_of(ref, q)->newest);
+    const uint32_t in = (uint32_t)p % MM_STORE_SLOTS, number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), id = mm_links_noted(ref, q, number);
     (void)view;
-    if ((uint32_t)(word >> 32) != number) {
-        word = oldest;
-        MM_ROLLED
-        for (uint32_t steps = 0; steps < MM_OURO_STEPS && (uint32_t)word != 0 && mm_links_ahead(word, number) < 0; steps++)
-            word = mm_load_relaxed_u64(&mm_store_at(ref, (uint32_t)word)->next);
-    }
-    return in != 0 && (uint32_t)word != 0 && (uint32_t)(word >> 32) == number ? &mm_store_at(ref, (uint32_t)word)->slot[in] : NULL;
+    return in != 0 && id != 0 ? &mm_store_at(ref, id)->slot[in] : NULL;
 }
 MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view, uint32_t most) {
     (void)view;
     const uint32_t in = (uint32_t)p % MM_STORE_SLOTS, number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)),
                    id = mm_links_find(ref, q, number, most);
     if (id == 0) {
-        mm_store_relaxed_u64(mm_links_missed(ref, q, number), number + 1ull);
+        mm_store_relaxed_u32(mm_links_missed(ref, q, number), number + 1);
         return NULL;
     }
     if (in == 0 && mm_links_next(ref, mm_links_word(number, id)) == MM_LINKS_NONE) mm_links_extend(ref, q, mm_links_word(number, id), 0);
@@ -141,7 +140,7 @@ MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q, uint32_t g
         const uint64_t newest = mm_load_relaxed_u64(&of->newest);
         const uint32_t next = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT));
         if (!MM_LIKELY((uint32_t)newest != 0 && mm_links_ahead(newest, next) >= 0))
-            is_full = mm_links_ahead(mm_links_word(mm_links_most(ref, q), 0), next) <= 0 || mm_links_find(ref, q, next, most) == 0;
+            is_full = mm_links_ahead(mm_links_word(mm_links_most(q, mm_load_relaxed_u64(&of->oldest)), 0), next) <= 0 || mm_links_find(ref, q, next, most) == 0;
     }
     return mm_warp_ballot(group, is_full) != 0;
 }
@@ -158,15 +157,15 @@ MM_FN_RARE void mm_queue_passed(const struct mm_heap_ref *ref, uint32_t q, uint3
     MM_ROLLED
     for (;;) {
         const uint64_t word = mm_load_acquire_u64(&of->oldest);
-        const uint32_t number = (uint32_t)(word >> 32);
+        const uint32_t number = (uint32_t)(word >> 32), after = mm_links_number(q, number + 1), noted = mm_links_noted(ref, q, after);
         if ((uint32_t)word == 0 || !mm_store_pass(ref, q, number, 0, 1)) return; /* by an addition, so that one of two sees the other */
-        const uint64_t next = mm_links_next(ref, word);
+        const uint64_t next = noted != 0 ? mm_links_word(after, noted) : mm_links_next(ref, word);
         if (next == MM_LINKS_NONE) {
             mm_links_extend(ref, q, word, 0);
             if (mm_links_next(ref, word) == MM_LINKS_NONE) return; /* the next one that passes goes on */
             continue;
         }
-        const int is_left = mm_load_relaxed_u64(mm_links_missed(ref, q, number)) == number + 1ull;
+        const int is_left = mm_load_relaxed_u32(mm_links_missed(ref, q, number)) == number + 1;
         if (next == 0 || !mm_cas_acq_rel_u64(&of->oldest, word, next)) continue;
         if (is_left) mm_store_clear(ref, (uint32_t)word, 0, 1);
         mm_store_give(ref, (uint32_t)word);

@@ -118,7 +118,7 @@ MM_FN uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t
             return entry - 1;
         }
         if (looks >= MM_OURO_LOOKS && mm_cas_acq_rel_u32(slot, 0, mm_slot_mark(p))) break;
-        mm_pause(ref, mm_at_most(looks + 1, MM_MAKE_PAUSE));
+        mm_pause(ref, mm_at_most(looks + 1, MM_OURO_PAUSE));
         mm_wait();
     }
     const uint32_t skipped = slot != NULL ? 0 : mm_queue_skip(p, &mm_queue_of(ref, q)->front);

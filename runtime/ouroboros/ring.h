@@ -104,7 +104,7 @@ MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint32_t
         if (mm_warp_ballot(group, is_put ? now > number : mm_load_relaxed_u64(at) != mm_ring_empty(number)) != 0) return 1;
         if (mm_warp_ballot(group, now != seen) != 0) looks = 0;
         seen = now;
-        mm_pause(ref, MM_MAKE_PAUSE);
+        mm_pause(ref, MM_OURO_PAUSE);
         mm_wait();
     }
     return 0;
@@ -115,7 +115,6 @@ MM_FN uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64
     const uint64_t empty = mm_ring_empty(number), none = empty | MM_RING_NONE;
     return !mm_ring_await(ref, q, 1u << mm_warp_lane(), number, 0, most) && mm_cas_acq_rel_u64(at, empty, none) ? none : mm_load_acquire_u64(at);
 }
-MM_FN int mm_queue_is_near(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { return (void)ref, (void)q, (void)n, 1; }
 MM_FN uint64_t mm_queue_view(const struct mm_heap_ref *ref, uint32_t q) { return (void)ref, (void)q, 0; }
 MM_FN uint32_t *mm_ring_slot(const struct mm_heap_ref *ref, uint64_t word, uint64_t p) {
     return mm_ring_is_there(word) ? &mm_store_at(ref, (uint32_t)word)->slot[(uint32_t)p % MM_STORE_SLOTS] : NULL;

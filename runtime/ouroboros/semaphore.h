@@ -60,7 +60,7 @@ MM_FN_RARE int mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q, uint
         is_there = (int64_t)mm_load_relaxed_u64(&of->count) > 0;
         is_waiting = looks < MM_OURO_SHORT_LOOKS || (uint32_t)mm_load_relaxed_u64(&of->awaited) != 0;
         if (is_there || !is_waiting) break;
-        mm_pause(ref, mm_at_most(looks + 1, MM_MAKE_PAUSE));
+        mm_pause(ref, mm_at_most(looks + 1, MM_OURO_PAUSE));
         mm_wait();
     }
     return is_there;

@@ -18,6 +18,7 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_MADE\) .*/\1 '"${6:-2}u/" \
     -e 's/^\(#define MM_MAKE_LOOKS\) .*/\1 1/' \
     -e 's/^\(#define MM_MAKE_PAUSE\) .*/\1 0/' \
+    -e 's/^\(#define MM_OURO_PAUSE\) .*/\1 0/' \
     -e 's/^\(#define MM_MAKE_POLLS\) .*/\1 2/' \
     -e 's/^\(#define MM_TICKET_LOOKS\) .*/\1 1/' \
     -e 's/^\(#define MM_RETIRE_SEGMENTS\) .*/\1 2/' \
@@ -42,7 +43,6 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_OURO_CELLS\) .*/\1 2u/' \
     -e 's/^\(#define MM_OURO_CELL_LOOKS\) .*/\1 2/' \
     -e 's/^\(#define MM_OURO_CELL_TRIES\) .*/\1 1/' \
-    -e 's/^\(#define MM_OURO_STEPS\) .*/\1 2/' \
     -e 's/^\(#define MM_OURO_LIST_SHIFT\) .*/\1 4/' \
     -e 's/^\(#define MM_OURO_LOOKS\) .*/\1 2/' \
     -e 's/^\(#define MM_OURO_SHORT_LOOKS\) .*/\1 '"${9:-0}/" \

@@ -32,6 +32,8 @@
 #define MM_MAKE_LOOKS 2
 #undef MM_MAKE_PAUSE
 #define MM_MAKE_PAUSE 1
+#undef MM_OURO_PAUSE
+#define MM_OURO_PAUSE 1
 #undef MM_MAKE_POLLS
 #define MM_MAKE_POLLS 8
 #undef MM_WAIT_ITERATIONS
