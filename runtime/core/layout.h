@@ -34,7 +34,7 @@ struct mm_heap_ref {
     uint64_t indexes;    /* per page: the index of the entry of the block that begins there */
     uint64_t segments;   /* struct mm_segment, one each */
     uint64_t free_tree;  /* addresses */
-    uint64_t room_trees; /* one per kind of room (segment.h), one after the other, */
+    uint64_t room_trees; /* one per kind of room (room.h), one after the other, */
     uint64_t tree_bytes; /* with so many bytes each */
     uint64_t tree_roots; /* words in the upper level of a tree; in the middle level */
     uint64_t tree_mids;
@@ -177,7 +177,7 @@ struct mm_class_state {
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
 MM_STATIC_ASSERT(__builtin_offsetof(struct mm_class_state, tickets) == 8 && __builtin_offsetof(struct mm_class_state, until) == 12, "mm_gather_u32");
 
-/* Kinds of room (segment.h): 1 << k pages at a multiple of that (MM_ROOMS_EVEN kinds, up to half a segment), and 5, 6 or 7 << j pages anywhere. */
+/* Kinds of room (room.h): 1 << k pages at a multiple of that (MM_ROOMS_EVEN kinds, up to half a segment), and 5, 6 or 7 << j pages anywhere. */
 #define MM_ROOMS_EVEN (MM_SEGMENT_SHIFT - MM_PAGE_SHIFT)
 #define MM_ROOMS (MM_ROOMS_EVEN + 3 * (MM_ROOMS_EVEN - 2))
 MM_STATIC_ASSERT(MM_ROOMS_EVEN == 6, "mm_pages_rooms knows those of 64 pages");
