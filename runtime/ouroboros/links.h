@@ -9,10 +9,11 @@
  *       by the links from oldest on.
  *   I2  number of a queue chunk is constant while it is in the list, and differs for each of its lives; so does the word that next has while there is none.
  * Appending. Who comes to the end of the list takes the queue's lock, if it is free, and appends all that are missing up to back, one more, and a share of the
- *   list's length: those who wait have not drawn their positions yet. The others look, and append anyway after MM_OURO_LOCK_LOOKS looks (ring.h); of lanes that
- *   put together the first one looks for all. If the list does not become longer for MM_OURO_LONG_LOOKS looks, they have no slots (missed); puts that have no
- *   position yet are refused. A caller that takes has no need to wait: an entry was put at its position or a later one, so its queue chunk is in the list.
- *   Several queue chunks that are linked first and appended together are slower: others give up meanwhile (docs/explanation/lessons.md).
+ *   list's length: those who wait have not drawn their positions yet. The others look. The lock is a hint, since its holder may be a lane that waits for a lane
+ *   of the caller's warp: who has found the same holder, and the same end of the list, at MM_OURO_LOCK_LOOKS looks and some more takes it over. So one caller
+ *   appends, and not all that have waited as long. If the list does not become longer for MM_OURO_LONG_LOOKS looks, they have no slots (missed); puts that have
+ *   no position yet are refused. A caller that takes has no need to wait: an entry was put at its position or a later one, so its queue chunk is in the list.
+ *   Several queue chunks that are linked first and appended together are slower: the list does not become longer meanwhile (docs/explanation/lessons.md).
  * Finding. By the note; if there is none yet, by a walk, from newest on, or from oldest if that is too new. A link is valid if the number of the queue chunk
  *   that it was read from is unchanged afterwards. Otherwise that one has left the list, and the walk begins anew at oldest. In the paper a third pointer lags
  *   ten queue chunks behind instead: a heuristic. (Without notes, who came late walked along the whole list.)
@@ -56,16 +57,15 @@ MM_FN uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
 /* The list is not longer than to this number: half as many as there are words, from oldest on (storage.h). An oldest of 0 is number 0 of any queue. */
 MM_FN uint32_t mm_links_most(uint32_t q, uint64_t oldest) { return mm_links_number(q, (uint32_t)(oldest >> 32) + MM_STORE_NUMBERS / 2); }
 /* Appends behind `word`, the last one, up to the last number that is drawn, the next one, and 1/MM_OURO_AHEAD of the list's length more, unless another thread
- * does so; is_forced: even then, but none ahead. word 0: the list is empty. */
-MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint64_t word, int is_forced) {
+ * does so. word 0: the list is empty. late: a holder of the lock from whom the caller takes it over. Returns the holder that the caller found, or 0. */
+MM_FN_RARE uint64_t mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint64_t word, uint64_t late) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const int is_locked = mm_load_relaxed_u64(&of->lock) == 0 && mm_cas_acquire_u64(&of->lock, 0, 1);
-    if (!is_locked && !is_forced) return;
+    const uint64_t holder = mm_load_relaxed_u64(&of->lock), mine = 1 + (uint64_t)mm_random();
+    if ((holder != 0 && holder != late) || !mm_cas_acquire_u64(&of->lock, holder, mine)) return holder;
     const uint64_t oldest = mm_load_relaxed_u64(&of->oldest), before = word;
     const uint32_t drawn = (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2, most = mm_links_most(q, oldest),
                    length = mm_at_most((drawn - (uint32_t)(oldest >> 32)) % MM_LINKS_NUMBERS, MM_STORE_NUMBERS),
-                   wanted = mm_links_number(q, drawn + (is_locked ? length / MM_OURO_AHEAD : 0)),
-                   end = mm_links_ahead(mm_links_word(wanted, 0), most) < 0 ? wanted : most;
+                   wanted = mm_links_number(q, drawn + length / MM_OURO_AHEAD), end = mm_links_ahead(mm_links_word(wanted, 0), most) < 0 ? wanted : most;
     MM_ROLLED
     for (;;) {
         const uint32_t number = mm_links_number(q, word != 0 ? (uint32_t)(word >> 32) + 1 : 0);
@@ -83,7 +83,8 @@ MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint6
         word = mm_links_word(number, id);
     }
     if (word != before) mm_store_release_u64(&of->newest, word);
-    if (is_locked) mm_store_release_u64(&of->lock, 0);
+    mm_cas_acq_rel_u64(&of->lock, mine, 0); /* unless another thread took it over */
+    return holder;
 }
 
 /* The id of queue chunk `number`; 0: it is not appended; MM_LINKS_GONE: it has left. `most` looks at a list that does not become longer. A walk begins anew
@@ -92,16 +93,18 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint32_t noted = mm_links_noted(ref, q, number);
     if (noted != 0) return noted;
-    uint64_t at = mm_load_acquire_u64(&of->newest);
+    const uint32_t patience = MM_OURO_LOCK_LOOKS + (mm_warp_number() + mm_warp_lane()) % MM_OURO_LOCK_LOOKS; /* not all at the same look */
+    uint64_t at = mm_load_acquire_u64(&of->newest), holder = 0;
     MM_ROLLED
-    for (uint32_t looks = 0, last = 0, walks = 0; looks < most && walks < 2 * MM_STORE_NUMBERS;) {
+    for (uint32_t looks = 0, same = 0, last = 0, walks = 0; looks < most && walks < 2 * MM_STORE_NUMBERS;) {
         if ((uint32_t)at == 0 || mm_links_ahead(at, number) > 0) at = mm_load_acquire_u64(&of->oldest);
         if ((uint32_t)at != 0 && mm_links_ahead(at, number) > 0) return MM_LINKS_GONE;
         uint64_t next = (uint32_t)at != 0 ? at : MM_LINKS_NONE;
         MM_ROLLED
         while ((uint32_t)next != 0 && mm_links_ahead(next, number) < 0) at = next, next = mm_links_next(ref, at);
         if (next == MM_LINKS_NONE) {
-            mm_links_extend(ref, q, (uint32_t)at != 0 ? at : 0, mm_store_forces(looks));
+            const uint64_t found = mm_links_extend(ref, q, (uint32_t)at != 0 ? at : 0, same >= patience ? holder : 0);
+            same = found == holder && (uint32_t)at == last ? same + 1 : 0, holder = found;
             looks = (uint32_t)at == last ? looks + 1 : 0, last = (uint32_t)at;
             mm_pause(ref, MM_OURO_PAUSE);
             mm_wait();

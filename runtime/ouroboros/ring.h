@@ -99,7 +99,7 @@ MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint32_t
     uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = 0;
     MM_ROLLED
     for (uint32_t looks = 0; looks < most; looks++) {
-        mm_ring_extend(ref, q, group, mm_store_forces(looks));
+        mm_ring_extend(ref, q, group, looks % MM_OURO_LOCK_LOOKS == MM_OURO_LOCK_LOOKS - 1);
         const uint64_t now = mm_load_relaxed_u64(newest);
         if (mm_warp_ballot(group, is_put ? now > number : mm_load_relaxed_u64(at) != mm_ring_empty(number)) != 0) return 1;
         if (mm_warp_ballot(group, now != seen) != 0) looks = 0;

@@ -35,8 +35,6 @@ MM_STATIC_ASSERT(MM_TABLE_SHARE *MM_SEGMENT_PAGES * 8 >= sizeof(struct mm_store)
 MM_STATIC_ASSERT(MM_CLASS_COUNT *MM_EXTENT * 8 >= 3 * MM_OURO_QUEUES * sizeof(struct mm_store), "three for each queue, of which two may have few entries");
 
 #define MM_STORE_NUMBERS (1u << MM_OURO_RING_SHIFT)
-/* Whether a caller that has looked so often adds a queue chunk although another thread has the lock (ring.h). */
-MM_FN int mm_store_forces(uint32_t looks) { return looks % MM_OURO_LOCK_LOOKS == MM_OURO_LOCK_LOOKS - 1; }
 /* Words for queue chunk `number` of queue q: passed; and that of ring.h or links.h. They are apart: callers of -va add to the one, and read the
  * other (docs/explanation/lessons.md). */
 MM_FN uint64_t *mm_store_word(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
