@@ -108,9 +108,9 @@ MM_FN int mm_table_has(const struct mm_heap_ref *ref, uint32_t c, uint64_t entry
 MM_STATIC_ASSERT(MM_SEGMENT_PAGES <= MM_EXTENT, "the entries of a segment's blocks are in one or two extents");
 /* Reserves entries for n blocks, at most a segment's, that the caller is about to write. Returns the first index. */
 MM_FN_RARE uint32_t mm_table_add(const struct mm_heap_ref *ref, uint32_t c, uint32_t n) {
-    const uint32_t first = mm_add_acquire_u32(&mm_class_at(ref, c)->count, n), last = first + n - 1;
+    const uint32_t first = mm_add_acquire_u32(&mm_class_at(ref, c)->count, n);
     (void)mm_table_at(ref, c, first);
-    if ((first ^ last) >> MM_EXTENT_SHIFT != 0) (void)mm_table_at(ref, c, last);
+    if ((first ^ (first + n - 1)) >> MM_EXTENT_SHIFT != 0) (void)mm_table_at(ref, c, first + n - 1);
     return first;
 }
 /* Removes the entries of blocks that are being retired from the table of their class: one for each lane of `group`. The caller's warp holds the lock, and all
