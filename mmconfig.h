@@ -24,7 +24,7 @@
 
 /* Version of the interface between device code and libmm.so.1; a part of the heap variable's name. Raise it when struct mm_heap_ref, or anything that
  * is reached through it, changes its meaning. */
-#define MM_ABI_VERSION 15
+#define MM_ABI_VERSION 16
 /* libmm.so.1 recognises modules of this many earlier and this many later versions, to report them. */
 #define MM_ABI_OTHERS 8
 
