@@ -3,7 +3,7 @@
  *
  * Representation. oldest, newest: {number : 32 | id : 32} of the first queue chunk and of one at the end; oldest is exact, newest is a hint. next, in a queue
  *   chunk: the word of the next one; with id 0, and the number of the queue chunk itself: there is none yet. note: the id for a number, once it is appended; a
- *   hint, too: it may be missing, but is not wrong for a caller that has a position of the number.
+ *   hint, too: it may be missing, but is not wrong for a caller that has a position of the number, or that finds oldest unchanged before it.
  * Invariants.
  *   I1  a queue chunk is in the list until all have passed in it, and in those before it. So a thread with a position finds its queue chunk
  *       by the links from oldest on.
@@ -41,9 +41,9 @@ MM_FN uint32_t *mm_links_missed(const struct mm_heap_ref *ref, uint32_t q, uint3
 MM_STATIC_ASSERT(MM_LINKS_ID_BITS < 32 && MM_STORE_FIRST + (1u << MM_OURO_LIST_SHIFT) < 1u << MM_LINKS_ID_BITS, "one for each segment, and the first ones");
 MM_FN uint32_t *mm_links_note_at(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) { return mm_links_missed(ref, q, number) + 1; }
 MM_FN uint32_t mm_links_note(uint32_t number, uint32_t id) { return number / MM_STORE_NUMBERS << MM_LINKS_ID_BITS | id; }
-/* The id of queue chunk `number`, or 0: it is not noted. If the caller has a position of that number, the queue chunk is in the list (I1). */
-MM_FN uint32_t mm_links_noted(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
-    const uint32_t id = mm_load_relaxed_u32(mm_links_note_at(ref, q, number)) ^ mm_links_note(number, 0);
+/* The id of queue chunk `number` in a note, or 0: it is not noted. If the caller has a position of that number, the queue chunk is in the list (I1). */
+MM_FN uint32_t mm_links_noted(uint32_t note, uint32_t number) {
+    const uint32_t id = note ^ mm_links_note(number, 0);
     return id >> MM_LINKS_ID_BITS == 0 ? id : 0;
 }
 
@@ -56,42 +56,48 @@ MM_FN uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
 }
 /* The list is not longer than to this number: half as many as there are words, from oldest on (storage.h). An oldest of 0 is number 0 of any queue. */
 MM_FN uint32_t mm_links_most(uint32_t q, uint64_t oldest) { return mm_links_number(q, (uint32_t)(oldest >> 32) + MM_STORE_NUMBERS / 2); }
-/* Appends behind `word`, the last one, up to the last number that is drawn, the next one, and 1/MM_OURO_AHEAD of the list's length more, unless another thread
- * does so. word 0: the list is empty. late: a holder of the lock from whom the caller takes it over. Returns the holder that the caller found, or 0. */
+/* Appends behind `word`, the last one, up to the last number that is drawn, the next one, and 1/MM_OURO_AHEAD of the list's length beyond two more, unless
+ * another thread does so. word 0: the list is empty. late: a holder of the lock from whom the caller takes it over. Returns the holder that the caller found, or
+ * 0. */
 MM_FN_RARE uint64_t mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint64_t word, uint64_t late) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const uint64_t holder = mm_load_relaxed_u64(&of->lock), mine = 1 + (uint64_t)mm_random();
-    if ((holder != 0 && holder != late) || !mm_cas_acquire_u64(&of->lock, holder, mine)) return holder;
-    const uint64_t oldest = mm_load_relaxed_u64(&of->oldest), before = word;
+    const uint64_t holder = mm_load_relaxed_u64(&of->lock), before = word;
+    uint64_t *at = word != 0 ? &mm_store_at(ref, (uint32_t)word)->next : &of->oldest;
+    if (holder != 0 && holder != late) return holder;
+    const uint64_t mine = 1 + (uint64_t)mm_random();
+    if (!mm_cas_acquire_u64(&of->lock, holder, mine)) return holder;
+    const uint64_t oldest = mm_load_relaxed_u64(&of->oldest);
     const uint32_t drawn = (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2, most = mm_links_most(q, oldest),
                    length = mm_at_most((drawn - (uint32_t)(oldest >> 32)) % MM_LINKS_NUMBERS, MM_STORE_NUMBERS),
-                   wanted = mm_links_number(q, drawn + length / MM_OURO_AHEAD), end = mm_links_ahead(mm_links_word(wanted, 0), most) < 0 ? wanted : most;
+                   wanted = mm_links_number(q, drawn + (length > 2 ? (length - 2) / MM_OURO_AHEAD : 0)),
+                   end = mm_links_ahead(mm_links_word(wanted, 0), most) < 0 ? wanted : most;
     MM_ROLLED
-    for (;;) {
+    while (word != before || mm_load_relaxed_u64(at) == word >> 32 << 32) { /* others may have appended there before the caller had the lock */
         const uint32_t number = mm_links_number(q, word != 0 ? (uint32_t)(word >> 32) + 1 : 0);
         if (word != 0 && mm_links_ahead(mm_links_word(number, 0), end) >= 0) break;
         const uint32_t id = mm_store_take(ref, number);
         if (id == 0) break;
         mm_store_release_u64(&mm_store_at(ref, id)->next, mm_links_word(number, 0));
         mm_store_relaxed_u64(&mm_store_at(ref, id)->number, number);
-        uint64_t *at = word != 0 ? &mm_store_at(ref, (uint32_t)word)->next : &of->oldest;
         if (!mm_cas_acq_rel_u64(at, word >> 32 << 32, mm_links_word(number, id))) {
             mm_store_give(ref, id);
             break;
         }
-        mm_store_relaxed_u32(mm_links_note_at(ref, q, number), mm_links_note(number, id));
+        mm_store_release_u32(mm_links_note_at(ref, q, number), mm_links_note(number, id));
         word = mm_links_word(number, id);
+        at = &mm_store_at(ref, id)->next;
     }
-    if (word != before) mm_store_release_u64(&of->newest, word);
+    if (word != before && mm_load_relaxed_u64(&of->lock) == mine) mm_store_release_u64(&of->newest, word);
     mm_cas_acq_rel_u64(&of->lock, mine, 0); /* unless another thread took it over */
     return holder;
 }
 
-/* The id of queue chunk `number`; 0: it is not appended; MM_LINKS_GONE: it has left. `most` looks at a list that does not become longer. A walk begins anew
- * only if oldest went on, which does not go beyond a number of which the caller has a position: less often than there are numbers. */
+/* The id of queue chunk `number`; 0: it is not appended; MM_LINKS_GONE: it has left. `most` looks at a list that does not become longer; with fewer than twice
+ * MM_OURO_LOCK_LOOKS the caller takes no lock over, for it has looked longer before (queue.h). A walk begins anew if newest is old, or oldest went on, which does
+ * not go beyond a number of which the caller has a position: less often than there are numbers. */
 MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t most) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const uint32_t noted = mm_links_noted(ref, q, number);
+    const uint32_t noted = mm_links_noted(mm_load_acquire_u32(mm_links_note_at(ref, q, number)), number);
     if (noted != 0) return noted;
     const uint32_t patience = MM_OURO_LOCK_LOOKS + (mm_warp_number() + mm_warp_lane()) % MM_OURO_LOCK_LOOKS; /* not all at the same look */
     uint64_t at = mm_load_acquire_u64(&of->newest), holder = 0;
@@ -120,7 +126,8 @@ MM_FN uint64_t mm_queue_view(const struct mm_heap_ref *ref, uint32_t q) { return
 /* The slot of position p, if its queue chunk is noted; else NULL. NULL for the first slot, too: who puts there appends (mm_queue_slot). Relaxed: slots are only
  * accessed by atomics (storage.h). */
 MM_FN uint32_t *mm_queue_slot_soon(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint64_t view) {
-    const uint32_t in = (uint32_t)p % MM_STORE_SLOTS, number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), id = mm_links_noted(ref, q, number);
+    const uint32_t in = (uint32_t)p % MM_STORE_SLOTS, number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)),
+                   id = mm_links_noted(mm_load_relaxed_u32(mm_links_note_at(ref, q, number)), number);
     (void)view;
     return in != 0 && id != 0 ? &mm_store_at(ref, id)->slot[in] : NULL;
 }
@@ -160,7 +167,8 @@ MM_FN_RARE void mm_queue_passed(const struct mm_heap_ref *ref, uint32_t q, uint3
     MM_ROLLED
     for (;;) {
         const uint64_t word = mm_load_acquire_u64(&of->oldest);
-        const uint32_t number = (uint32_t)(word >> 32), after = mm_links_number(q, number + 1), noted = mm_links_noted(ref, q, after);
+        const uint32_t number = (uint32_t)(word >> 32), after = mm_links_number(q, number + 1),
+                       noted = mm_links_noted(mm_load_acquire_u32(mm_links_note_at(ref, q, after)), after);
         if ((uint32_t)word == 0 || !mm_store_pass(ref, q, number, 0, 1)) return; /* by an addition, so that one of two sees the other */
         const uint64_t next = noted != 0 ? mm_links_word(after, noted) : mm_links_next(ref, word);
         if (next == MM_LINKS_NONE) {

@@ -299,7 +299,7 @@ static uint32_t *linked_slot(uint64_t p) {
     return (uint32_t)word != 0 ? &mm_store_at(ref, (uint32_t)word)->slot[p % MM_STORE_SLOTS] : NULL;
 }
 /* A slot that is found soon is that of the position; there is none in a queue chunk that is not in the list, and none for the first position of one. A list
- * becomes longer by a share of its length. */
+ * becomes longer by a share of its length; a short one does not. */
 START_TEST(slots_of_a_list) {
     struct mm_queue *const of = mm_queue_of(ref, 9);
     uint32_t found = 0, times = 0;
@@ -319,6 +319,8 @@ START_TEST(slots_of_a_list) {
         unit_eq(mm_entry_put(ref, 9, 1, 1, MM_OURO_LONG_LOOKS), 1);
         times += of->newest != newest;
         newest = of->newest;
+        const uint32_t back = (uint32_t)(of->back / MM_STORE_SLOTS), length = (back - (uint32_t)(of->oldest >> 32)) % MM_LINKS_NUMBERS;
+        unit_le(((uint32_t)(newest >> 32) - back) % MM_LINKS_NUMBERS, 1 + length / MM_OURO_AHEAD); /* other queues need some, too */
     }
     unit_lt(0, times);
     unit_lt(times, 6);

@@ -20,7 +20,7 @@ static void make_full(void) {
 #else
     while (mm_store_take(ref, 0) != 0) {
     }
-    go_on(4); /* where no queue chunk is */
+    go_on(2); /* where no queue chunk is */
 #endif
 }
 /* Room again. */
@@ -97,7 +97,7 @@ START_TEST(one_wait_for_a_segment) {
     uint8_t *run = take(SEGMENTS * MM_SEGMENT_BYTES);
     while (mm_semaphore_take(ref, MM_OURO_FREE, 1) != 0) unit_eq(mm_chunk_cut(ref, take_at(MM_OURO_FREE, mm_add_acq_rel_u64(&of->front, 1)), 0, 1, 1).bits, 0);
     while (mm_store_take(ref, 0) != 0) continue;
-    go_on_in(MM_OURO_FREE, 4);
+    go_on_in(MM_OURO_FREE, 2);
     mm_heap_free(ref, run);
     for (uint32_t c = 1; _i == 1 && c < SEGMENTS * MM_OURO_SEGMENT_CHUNKS; c += 2) *mm_chunk_header(ref, c) |= mm_chunk_queued(MM_OURO_FREE);
     unit_waits = 0;
