@@ -2,7 +2,7 @@
 # The unit suites: the allocator core on the CPU, one Check program per component. Three builds: plain (all suites),
 # AddressSanitizer with UndefinedBehaviorSanitizer (the sequential ones), ThreadSanitizer (test_stress only).
 
-UNIT_SEQUENTIAL := class tree segment word table make tickets retire malloc null heap run grow report usage guard fill fail trace cookie
+UNIT_SEQUENTIAL := class tree segment word table make tickets retire malloc null heap run run_search span grow report usage guard fill fail trace cookie
 UNIT_THREADS := twice claims interleave schedule suspended lanes lanes_small shortage shortage_small sweep sweep_small warps warps_small stress
 UNIT_SMALL := lanes_small shortage_small sweep_small warps_small
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) $(UNIT_THREADS)
