@@ -309,7 +309,7 @@ START_TEST(slots_of_a_list) {
         uint32_t *const slot = mm_queue_slot_soon(ref, 9, p, view);
         unit_holds(slot == NULL || (p % MM_STORE_SLOTS != 0 && slot == linked_slot(p)), "position %llu", (unsigned long long)p);
         found += slot != NULL;
-        for (uint64_t ahead = 3; ahead < 7; ahead++)
+        for (uint64_t ahead = 2; ahead < 6; ahead++)
             unit_holds(mm_queue_slot_soon(ref, 9, p + ahead * MM_STORE_SLOTS, view) == NULL, "position %llu, %u ahead", (unsigned long long)p, (uint32_t)ahead);
         mm_heap_free(ref, take(8192));
     }
