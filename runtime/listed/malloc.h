@@ -3,6 +3,7 @@
  *
  * An allocator provides, before this file is included (a unit is its unit of memory),
  *   MM_LISTED_UNITS_MAX, mm_listed_units(bytes)   the most units of a request; how many a request has
+ *   mm_listed_bytes(n)                            the memory that a request of n units takes, in bytes
  *   mm_listed_draw(ref, here, is_drawing, n, count, random)   a bounded search for the lanes that are drawing. All lanes of `here` call. Returns the lane's
  *                                                 address, or 0
  *   mm_listed_patience(n, is_full)                draws in vain for n units before the list grows; is_full: before a shortage begins, if it cannot grow
@@ -134,7 +135,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         }
         if (stage == MM_LISTED_DRAW && address != 0) stage = MM_LISTED_DONE;
         else if (stage == MM_LISTED_DRAW && (count == 0 || ++probes >= patience)) stage = MM_LISTED_GROW;
-        wants = mm_list_want(ref, here, stage == MM_LISTED_GROW || (stage == MM_LISTED_DRAW && 2 * probes >= patience) ? (uint32_t)bytes : 0, wants);
+        wants = mm_list_want(ref, here, stage == MM_LISTED_GROW || (stage == MM_LISTED_DRAW && 2 * probes >= patience) ? mm_listed_bytes(n) : 0, wants);
         const uint32_t grows = mm_warp_ballot(here, stage == MM_LISTED_GROW);
         if (grows != 0) {
             const enum mm_listed added = mm_list_add(ref, here, count);

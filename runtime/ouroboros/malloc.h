@@ -24,6 +24,7 @@ MM_FN uint32_t mm_listed_units(uint64_t bytes) {
     const uint32_t above = ((uint32_t)bytes - (bytes != 0)) >> MM_ALIGN_SHIFT;
     return above == 0 ? 1 : 33 - mm_clz_u32(above);
 }
+MM_FN uint32_t mm_listed_bytes(uint32_t n) { return 1u << (MM_ALIGN_SHIFT - 1 + n); }
 MM_FN uint32_t mm_listed_patience(uint32_t n, int is_full) { return (void)n, (void)is_full, MM_OURO_PATIENCE; }
 
 /* A caller looks at segment `visit` % count for what queue `of` refused. After a lap of the list in which no put was refused and no segment came or went, all that
@@ -118,20 +119,24 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         uint32_t rights = 0, is_last = 0;
         uint64_t first = 0;
         if (lane == leader) {
-            if (from == q && rounds >= MM_OURO_TRIES) from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
             uint32_t want = least;
+            const uint32_t before = from;
+            if (from == q && rounds >= MM_OURO_TRIES) from = MM_OURO_FREE;
+            if (from == q) {
+                want = mm_at_most(least << mm_at_most(2 * rounds, 5), wanted);
+                rights = mm_semaphore_take(ref, q, want);
+                if (rights == 0 && is_refilled) rights = mm_semaphore_wait(ref, q, wanted, least);
+                if (rights == 0 && is_refilled) from = MM_OURO_FREE, want = least;
+            }
+            if (from != before && mm_popcount(group) < mm_chunk_pages(q)) mm_semaphore_expect(ref, q);
             if (from != q) from = MM_OURO_FREE;
-            else want = mm_at_most(least << mm_at_most(2 * rounds, 5), wanted);
             MM_ROLLED
-            while ((rights = mm_semaphore_take(ref, from, want)) == 0 && from == MM_OURO_FREE) from = MM_OURO_FRESH;
+            while (from != q && (rights = mm_semaphore_take(ref, from, want)) == 0 && from == MM_OURO_FREE) from = MM_OURO_FRESH;
             if (rights != 0) {
                 first = mm_add_relaxed_u64(&mm_queue_of(ref, from)->front, rights);
                 if (from != q) mm_queue_reserve(ref, q, rights);
-            } else if (from != q) {
-                is_last = 1;
-            } else if (is_refilled && !mm_semaphore_wait(ref, q, wanted)) {
-                from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
             }
+            is_last = rights == 0 && from != q;
         }
         uint64_t view = mm_queue_view(ref, q); /* under way together with front's addition */
         mm_warp_sync(group);
@@ -169,10 +174,12 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
         const uint32_t of = mm_bits_select(left, rank - which * rights), mask = mm_warp_shuffle(group, got.mask, of);
         const uint64_t bits = mm_warp_shuffle_u64(group, got.bits, of);
         if (left >> lane & 1 && which < mm_popcount(bits)) address = mm_chunk_address(ref, mask, mm_bits_select(bits, which), q);
+        const uint32_t cutter = mm_ctz(left), cut = mm_warp_shuffle(group, from != q && got.bits != 0 ? got.mask : MM_QUEUE_NONE, cutter);
         left = mm_warp_ballot(group, address == 0);
-        mm_lanes_put(ref, group, q, got.again);
+        if (MM_OURO_ENTRY == MM_OURO_PAGES && cut != MM_QUEUE_NONE && mm_chunk_masks(q) > 1) mm_masks_put(ref, group, cutter, q, cut, got.again);
+        else mm_lanes_put(ref, group, q, got.again);
     }
-    if (lane == leader && from != q) mm_semaphore_expected(ref, q);
+    if (lane == leader && from != q && mm_popcount(group) < mm_chunk_pages(q)) mm_semaphore_expected(ref, q);
     mm_warp_sync(here); /* the lanes leave together */
     return address;
 }
@@ -216,6 +223,10 @@ MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uin
     const uint32_t chunk = (uint32_t)unit, q = n - 1;
     mm_queue_reserve(ref, q, 1);
     struct mm_pages_got got = mm_chunk_cut(ref, chunk, q, 1, 0);
+    if (MM_OURO_ENTRY == MM_OURO_PAGES && got.bits != 0) {
+        const uint32_t taken = got.again == MM_QUEUE_NONE;
+        if (taken < mm_chunk_masks(q)) mm_entry_put(ref, q, got.mask + taken, mm_chunk_masks(q) - taken, MM_OURO_LONG_LOOKS);
+    }
     if (got.bits == 0 && MM_OURO_ENTRY == MM_OURO_CHUNKS) {
         got = mm_chunk_take(ref, chunk, q, 1, 1);
         mm_chunk_gave_back(ref, chunk, q); /* draws did not find it */

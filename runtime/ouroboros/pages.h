@@ -44,6 +44,15 @@ MM_FN_RARE int mm_entries_put(const struct mm_heap_ref *ref, uint32_t here, uint
 MM_FN void mm_lanes_put(const struct mm_heap_ref *ref, uint32_t here, uint32_t q, uint32_t entry) {
     if (mm_warp_ballot(here, entry != MM_QUEUE_NONE) != 0) mm_entries_put(ref, here, q, entry, 1, MM_OURO_LONG_LOOKS);
 }
+/* The masks of a chunk that a lane of `here`, all of which call, has cut: each lane puts one at a time. The first one only if that lane says so in `entry`. */
+MM_FN void mm_masks_put(const struct mm_heap_ref *ref, uint32_t here, uint32_t cutter, uint32_t q, uint32_t first, uint32_t entry) {
+    const uint32_t lane = mm_warp_lane(), number = lane == cutter ? 0 : mm_popcount(here & mm_bits_low(lane)) + (lane < cutter), many = mm_popcount(here);
+    MM_ROLLED
+    for (uint32_t next = number; next - number < mm_chunk_masks(q); next += many) {
+        if (next != 0) entry = next < mm_chunk_masks(q) ? first + next : MM_QUEUE_NONE;
+        mm_lanes_put(ref, here, q, entry);
+    }
+}
 /* Those of the caller alone. */
 MM_FN int mm_entry_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry, uint32_t each, uint32_t looks) {
     return mm_entries_put(ref, 1u << mm_warp_lane(), q, entry, each, looks);
@@ -106,8 +115,9 @@ MM_FN struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t 
     return got;
 }
 
-/* Cuts a free chunk into pages of class q, takes n of them, and enqueues the rest: queue q has room (mm_queue_reserve). has_entry: the caller has the chunk's
- * entry of the queue of free chunks. Returns nothing if the chunk is not free. */
+/* Cuts a free chunk into pages of class q, and takes n of them. Chunk allocators enqueue the rest; of page allocators the caller has to put the first mask, if
+ * any pages of it are left (again), and all others. Queue q has room for them (mm_queue_reserve). has_entry: the caller has the chunk's entry of the queue of
+ * free chunks. Returns nothing if the chunk is not free. */
 MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n, int has_entry) {
     const uint64_t entry = mm_chunk_queued(MM_OURO_FREE) | MM_OURO_CELLED;
     uint64_t *at = mm_chunk_header(ref, chunk), header;
@@ -127,8 +137,7 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
     for (uint32_t i = 0; i < masks; i++) mm_store_relaxed_u64(mm_chunk_mask(ref, got.mask + i), mm_chunk_mask_fresh(q) & ~(i == 0 ? got.bits : 0));
     mm_add_acq_rel_u64(at, mm_chunk_state(q, MM_OURO_ENTRY == MM_OURO_CHUNKS ? pages - k : 0) - MM_OURO_PREPARED);
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS && k < pages) mm_chunk_enqueue(ref, chunk, q);
-    const uint32_t taken = k == mm_at_most(pages, 64);
-    if (MM_OURO_ENTRY == MM_OURO_PAGES && taken < masks) mm_entry_put(ref, q, got.mask + taken, masks - taken, MM_OURO_LONG_LOOKS);
+    if (MM_OURO_ENTRY == MM_OURO_PAGES && k < mm_at_most(pages, 64)) got.again = got.mask;
     return got;
 }
 

@@ -6,9 +6,10 @@
  *   oldest: in all numbers before it all have passed. newest: the number before it was installed; all before have their words.
  * Installing. The lanes of a warp that need a queue chunk take the queue's lock, if it is free, and install all that are missing up to back, one more, and some
  *   ahead, each lane one at a time, so that the accesses overlap. Each takes its queue chunk from another stack. A lane that calls alone installs none ahead.
- *   The others look. The lock only keeps thousands of threads from installing the same: who has looked MM_OURO_LOCK_LOOKS times without it installs what is
- *   missing anyway (who has fewer looks gives up before), since the thread that has it may be suspended, or be a lane of a warp whose other lanes wait for
- *   another queue. (When the lock was needed, two warps could each wait for what lanes of the other one had locked: in one of five runs of mixed sizes -va-p
+ *   The others look. The lock only keeps thousands of threads from installing the same. Its holder may be suspended, or be a lane of a warp whose other lanes
+ *   wait for another queue: who has found the same holder, and the same newest, at MM_OURO_LOCK_LOOKS looks and some more takes it over (who has fewer looks
+ *   gives up before). So one caller installs, and not all that have waited as long. (When all of these installed without the lock, the first million frees of
+ *   8 KiB took 265 ms. When the lock was needed, two warps could each wait for what lanes of the other one had locked: in one of five runs of mixed sizes -va-p
  *   refused 93,000 puts, 650,000 callers found nothing at their positions, and the list grew by a half.) If newest does not go on for as many looks as a caller
  *   has, at most MM_OURO_LONG_LOOKS, there is no memory, or it had few: then those that have a position make the word MM_RING_NONE, and the puts that have none
  *   yet are refused, until newest goes on. It goes on only at a queue chunk that is installed, so that puts do not use up the positions of those that are not.
@@ -68,13 +69,16 @@ MM_FN uint64_t mm_ring_go_on(const struct mm_heap_ref *ref, uint32_t q, uint32_t
     return oldest;
 }
 /* Installs queue chunks, from the first one that is missing up to the last one that is drawn, the next one, and what a warp installs ahead, unless the queue is
- * full, or another thread does so; is_forced: in that case, too, and none ahead. All lanes of `group` call, and each installs one at a time. */
-MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, int is_forced) {
+ * full, or another thread does so. late: a holder of the lock from whom the caller takes it over. Returns the holder that the caller found, or 0. All lanes of
+ * `group` call, with the same `late`, and each installs one at a time. */
+MM_FN_RARE uint64_t mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t late) {
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint32_t n = mm_popcount(group), lane = mm_warp_lane(), leader = mm_ctz(group);
-    const int is_locked = lane == leader && mm_load_relaxed_u64(&of->lock) == 0 && mm_cas_acquire_u64(&of->lock, 0, 1);
-    if (mm_warp_ballot(group, is_locked) == 0 && !is_forced) return;
-    const uint32_t ahead = 2 + (is_forced ? 0 : mm_ring_ahead(ref, n));
+    const uint64_t holder = mm_warp_shuffle_u64(group, mm_load_relaxed_u64(&of->lock), leader), mine = 1 + (uint64_t)mm_random();
+    if (holder != 0 && holder != late) return holder;
+    const int is_locked = lane == leader && mm_cas_acquire_u64(&of->lock, holder, mine);
+    if (mm_warp_ballot(group, is_locked) == 0) return holder;
+    const uint32_t ahead = 2 + mm_ring_ahead(ref, n);
     const uint64_t drawn = mm_warp_shuffle_u64(group, (mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + ahead, leader),
                    newest = mm_warp_shuffle_u64(group, mm_load_relaxed_u64(&of->newest), leader), oldest = mm_ring_go_on(ref, q, group, drawn),
                    most = oldest + MM_STORE_NUMBERS / 2, end = drawn < most ? drawn : most;
@@ -91,18 +95,21 @@ MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, uint32
         if (there >> lane == 1) mm_store_relaxed_u64(&of->newest, number + 1);
     }
     mm_warp_sync(group);
-    if (is_locked) mm_store_release_u64(&of->lock, 0);
+    if (is_locked) mm_cas_acq_rel_u64(&of->lock, mine, 0); /* unless another thread took it over */
+    return holder;
 }
 /* Waits until the word of queue chunk `number` is not empty; or, is_put, until that one or a later one is installed; `most` looks without a change of newest.
  * All lanes of `group` call. Returns whether it is. */
 MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t number, int is_put, uint32_t most) {
-    uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = 0;
+    uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = 0, holder = 0;
+    const uint32_t patience = mm_warp_shuffle(group, MM_OURO_LOCK_LOOKS + (mm_warp_number() + mm_warp_lane()) % MM_OURO_LOCK_LOOKS, mm_ctz(group));
     MM_ROLLED
-    for (uint32_t looks = 0; looks < most; looks++) {
-        mm_ring_extend(ref, q, group, looks % MM_OURO_LOCK_LOOKS == MM_OURO_LOCK_LOOKS - 1);
-        const uint64_t now = mm_load_relaxed_u64(newest);
+    for (uint32_t looks = 0, same = 0; looks < most; looks++) {
+        const uint64_t found = mm_ring_extend(ref, q, group, same >= patience ? holder : 0), now = mm_load_relaxed_u64(newest);
         if (mm_warp_ballot(group, is_put ? now > number : mm_load_relaxed_u64(at) != mm_ring_empty(number)) != 0) return 1;
-        if (mm_warp_ballot(group, now != seen) != 0) looks = 0;
+        const int has_moved = mm_warp_ballot(group, now != seen) != 0;
+        same = found == holder && !has_moved ? same + 1 : 0, holder = found;
+        if (has_moved) looks = 0;
         seen = now;
         mm_pause(ref, MM_OURO_PAUSE);
         mm_wait();

@@ -3,13 +3,15 @@
  *
  * Representation. count: entries that were put, less rights that were given; for a moment it may be negative. awaited: {wanted : 32 | cutting : 32}: pages that
  *   callers wanted and found no entry for, in all, modulo 2^32; and how many warps are cutting a chunk. In the paper the three are one word, with 14 bits for
- *   what callers wait for: 16,384 lanes overflow it, and an H200 has 270,336.
+ *   what callers wait for: 16,384 lanes overflow it, and an H200 has 270,336. waiters: warps that wait.
  * Invariant. Rights that callers have, plus count, are at most the entries in the queue: an entry is counted after it is put.
  * Ordering. The count publishes nothing: slots do (queue.h). Who has a right may come to a slot before its entry, and waits.
  * Waiting. A caller that finds no entry adds the pages that it wants to `wanted`. Each time that passes a multiple of the pages of a chunk, the caller that did
- *   it cuts one, so callers that come at once cut as many as they need. The others wait, MM_OURO_LOOKS looks at most, since the warp that cuts may be
- *   suspended, or be the caller's own; and only MM_OURO_SHORT_LOOKS if nobody cuts. Then they cut a chunk themselves. Both halves are hints: they decide who
- *   waits, never who gets an entry. (With `cutting` alone, all that came before the first one had said so cut a chunk each.)
+ *   it cuts one, so callers that come at once cut as many as they need; who wants as many as a chunk has cuts one without that. The others wait, MM_OURO_LOOKS
+ *   looks at most, since the warp that cuts may be suspended, or be the caller's own; and only MM_OURO_SHORT_LOOKS if nobody cuts. Then they cut a chunk
+ *   themselves. Callers that come later may take what was cut for them: so they want their pages again after MM_OURO_AGAIN looks. One that sees entries tries
+ *   to take with the probability entries / waiters. All of this is a hint: it decides who waits, never who gets an entry. (With `cutting` alone, all that came
+ *   before the first one had said so cut a chunk each. When all that waited tried at once, count was negative, and nobody got anything, most of the time.)
  */
 #ifndef MM_OURO_SEMAPHORE_H
 #define MM_OURO_SEMAPHORE_H
@@ -19,7 +21,7 @@
 
 /* A queue; zero at first. What all callers write has separate cache lines. */
 struct mm_queue {
-    uint64_t count, spare0[15];
+    uint64_t count, waiters, spare0[14];
     uint64_t awaited, spare1[15 - MM_OURO_STACKS], pool_free[MM_OURO_STACKS]; /* pool_free: storage.h, in the queue of free chunks */
     uint64_t front, spare2[15];                                               /* positions that were drawn for entries to take */
     uint64_t back, spare3[15];                                                /* and to put */
@@ -50,20 +52,31 @@ MM_FN uint32_t mm_semaphore_take(const struct mm_heap_ref *ref, uint32_t q, uint
 /* n entries were put; or rights come back. */
 MM_FN void mm_semaphore_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { mm_add_relaxed_u64(&mm_queue_of(ref, q)->count, n); }
 
-/* n lanes found no entry. Returns 1 if there may be some now; 0: the caller has to cut a chunk. */
-MM_FN_RARE int mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
+/* n lanes wait for a page each. Returns whether the caller has to cut a chunk. */
+MM_FN int mm_semaphore_wants(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
+    const uint32_t pages = mm_chunk_pages(q);
+    if (n >= pages) return 1;
+    return (0 - (uint32_t)(mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, (uint64_t)n << 32) >> 32)) % pages < n;
+}
+/* n lanes found no entry, and wait for rights to up to `want`. Returns how many; 0: the caller has to cut a chunk. */
+MM_FN_RARE uint32_t mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q, uint32_t n, uint32_t want) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const uint32_t drawn = (uint32_t)(mm_add_relaxed_u64(&of->awaited, (uint64_t)n << 32) >> 32), pages = mm_chunk_pages(q);
-    int is_there = 0, is_waiting = (0 - drawn) % pages >= n;
+    uint32_t rights = 0, random = mm_random();
+    if (mm_semaphore_wants(ref, q, n)) return 0;
+    mm_add_relaxed_u64(&of->waiters, 1);
     MM_ROLLED
-    for (uint32_t looks = 0; !is_there && is_waiting && looks < MM_OURO_LOOKS; looks++) {
-        is_there = (int64_t)mm_load_relaxed_u64(&of->count) > 0;
-        is_waiting = looks < MM_OURO_SHORT_LOOKS || (uint32_t)mm_load_relaxed_u64(&of->awaited) != 0;
-        if (is_there || !is_waiting) break;
+    for (uint32_t looks = 0; looks < MM_OURO_LOOKS; looks++) {
+        uint64_t count, waiters;
+        if ((looks + 1) % MM_OURO_AGAIN == 0 && mm_semaphore_wants(ref, q, n)) break; /* others have taken what was cut for the caller */
+        mm_gather_two(&of->count, &count, &waiters);
+        random = mm_random_next(random);
+        if ((int64_t)count > 0 && mm_mulhi(random, (uint32_t)waiters) < count) rights = mm_semaphore_take(ref, q, want);
+        if (rights != 0 || (looks >= MM_OURO_SHORT_LOOKS && (uint32_t)mm_load_relaxed_u64(&of->awaited) == 0)) break;
         mm_pause(ref, mm_at_most(looks + 1, MM_OURO_PAUSE));
         mm_wait();
     }
-    return is_there;
+    mm_add_relaxed_u64(&of->waiters, 0 - 1ull);
+    return rights;
 }
 /* The caller is going to cut a chunk for queue q; it has done so, or there is none. */
 MM_FN void mm_semaphore_expect(const struct mm_heap_ref *ref, uint32_t q) { mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, 1); }

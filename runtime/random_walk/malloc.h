@@ -23,6 +23,7 @@ enum { MM_WALK_RW, MM_WALK_BM, MM_WALK_COOP, MM_WALK_RUNS };
 #define MM_LISTED_UNITS_MAX MM_WALK_UNITS_MAX
 /* Units for `bytes`; 0 counts as 1. */
 MM_FN uint32_t mm_listed_units(uint64_t bytes) { return bytes ? (uint32_t)((bytes - 1) >> MM_WALK_UNIT_SHIFT) + 1 : 1; }
+MM_FN uint32_t mm_listed_bytes(uint32_t n) { return n << MM_WALK_UNIT_SHIFT; }
 
 /* A unit of the list, for a random number. count: of the list, not 0. */
 MM_FN uint32_t mm_walk_unit(const struct mm_heap_ref *ref, uint32_t count, uint32_t random) {

@@ -54,6 +54,7 @@ MM_FN uint64_t mm_bump_make(const struct mm_heap_ref *ref, uint32_t place, uint3
 #define MM_LISTED_UNITS_MAX MM_RING_UNITS_MAX
 /* Units of 16 bytes. */
 MM_FN uint32_t mm_listed_units(uint64_t bytes) { return (uint32_t)((bytes + 15) >> MM_ALIGN_SHIFT) + (bytes == 0); }
+MM_FN uint32_t mm_listed_bytes(uint32_t n) { return n << MM_ALIGN_SHIFT; }
 MM_FN uint32_t mm_listed_patience(uint32_t n, int is_full) { return (void)n, (void)is_full, 1; }
 
 /* Returns the address, or 0 at the end of the list. A lane adds only where it saw room, so what is used stays below 2^38. */

@@ -25,6 +25,7 @@
 #define MM_LISTED_UNITS_MAX MM_RING_UNITS_MAX
 /* Units for `bytes` and the header. */
 MM_FN uint32_t mm_listed_units(uint64_t bytes) { return (uint32_t)((bytes + MM_RING_HEADER_BYTES + MM_RING_UNIT_BYTES - 1) >> MM_RING_UNIT_SHIFT); }
+MM_FN uint32_t mm_listed_bytes(uint32_t n) { return n << MM_RING_UNIT_SHIFT; }
 MM_FN uint32_t mm_listed_patience(uint32_t n, int is_full) { return (void)n, (void)is_full, MM_RING_PATIENCE; }
 
 /* Where the caller begins: the number of a unit, plus 1; 0: nowhere yet. */

@@ -39,7 +39,8 @@ static uint32_t take_at(uint64_t p) {
     mm_queue_pass_lanes(&ref, 1u << mm_warp_lane(), Q, p, p, passes);
     return taken(entry);
 }
-static uint32_t get(void) { return mm_semaphore_take(&ref, Q, 1) != 0 ? take_at(next_to_take()) : taken(MM_QUEUE_NONE); }
+static uint32_t get_with(uint32_t rights) { return rights != 0 ? take_at(next_to_take()) : taken(MM_QUEUE_NONE); }
+static uint32_t get(void) { return get_with(mm_semaphore_take(&ref, Q, 1)); }
 static void put_one(void) { put(self()); }
 static void put_two(void) { put(self()), put(4 + self()); }
 static void put_three(void) { put_two(), put(8 + self()); }
@@ -71,8 +72,9 @@ static void get_together(void) {
 /* Wants a page, and has three if it has to cut a chunk. */
 static void want(void) {
     if (get() != MM_QUEUE_NONE) return;
-    if (mm_semaphore_wait(&ref, Q, 1)) {
-        get();
+    const uint32_t rights = mm_semaphore_wait(&ref, Q, 1, 1);
+    if (rights != 0) {
+        get_with(rights);
         return;
     }
     mm_semaphore_expect(&ref, Q);
@@ -338,6 +340,7 @@ static void check_late_taker(void) { take_late(), check_late(); }
 static void check_want(void) {
     model_require(cell[4] == 1, "%u callers have cut a chunk each", (uint32_t)cell[4]);
     model_require((uint32_t)mm_queue_of(&ref, Q)->awaited == 0, "somebody cuts a chunk, for ever");
+    model_require(mm_queue_of(&ref, Q)->waiters == 0, "somebody waits, for ever");
     check_all(1);
 }
 static void check_rights(void) {

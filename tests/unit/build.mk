@@ -12,7 +12,7 @@ UNIT_WALK := walk listed_usage stress warps probes
 UNIT_RING := ring listed_usage stress warps
 UNIT_BUMP := bump listed_usage
 # The same of Ouroboros.
-UNIT_OURO := ouroboros queues full_queues listed_usage stress warps
+UNIT_OURO := ouroboros semaphore queues full_queues listed_usage stress warps
 # Those that have a first draw of their own.
 UNIT_OURO_SOON := first first_warps
 OURO_SOON_FACES := ouro_s_p ouro_va_p ouro_vl_p

@@ -10,7 +10,7 @@ source tests/bounded.sh
 work=build/mutants
 read -r -a check < <(pkg-config --cflags --libs check)
 flags=(-std=c11 -O1 -Wc++-compat -I. -D_GNU_SOURCE= -pthread)
-suites=(class tree segment word table make tickets retire null run run_search span grow heap report usage guard fill fail trace cookie twice claims suspended lanes lanes_small shortage shortage_small sweep sweep_small interleave schedule malloc warps_small warps stress tsan walk walk_listed_usage walk_warps walk_stress walk_probes probes_rw probes_bm ring ring_listed_usage ring_warps ring_stress bump bump_listed_usage ouro_vac ouro_sp ouro_sc ouro_vlp ouro_vac_queues ouro_sp_queues ouro_vlp_queues ouro_sp_full_queues ouro_vac_full_queues ouro_vlp_full_queues ouro_sc_hints ouro_vac_listed_usage ouro_sp_warps ouro_sp_first ouro_sp_first_warps ouro_vap_first ouro_vlp_first ouro_vap_queues ouro_vap_warps)
+suites=(class tree segment word table make tickets retire null run run_search span grow heap report usage guard fill fail trace cookie twice claims suspended lanes lanes_small shortage shortage_small sweep sweep_small interleave schedule malloc warps_small warps stress tsan walk walk_listed_usage walk_warps walk_stress walk_probes probes_rw probes_bm ring ring_listed_usage ring_warps ring_stress bump bump_listed_usage ouro_vac ouro_sp ouro_sc ouro_vlp ouro_vac_queues ouro_sp_queues ouro_vlp_queues ouro_vlp_semaphore ouro_sp_full_queues ouro_vac_full_queues ouro_vlp_full_queues ouro_sc_hints ouro_vac_listed_usage ouro_sp_warps ouro_sp_first ouro_sp_first_warps ouro_vap_first ouro_vlp_first ouro_vap_queues ouro_vap_warps)
 
 # Builds and runs the suites of the tree in directory $1, beginning with $2; prints the first one that fails, or nothing.
 first_failing() {
@@ -32,6 +32,7 @@ first_failing() {
             [[ $suite != *_warps ]] || source=warps
             [[ $suite != *_queues ]] || source=queues
             [[ $suite != *_full_queues ]] || source=full_queues
+            [[ $suite != *_semaphore ]] || source=semaphore
             [[ $suite != *_hints ]] || source=hints
             [[ $suite != *_first ]] || source=first
             [[ $suite != *_first_warps ]] || source=first_warps

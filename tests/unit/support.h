@@ -150,12 +150,8 @@ UNIT_SOME uint32_t unit_span_pages(uint64_t n) {
 }
 /* The bytes that a request takes from the heap. */
 UNIT_SOME uint64_t unit_taken(uint64_t bytes) {
-#ifdef MM_WALK_UNIT_BYTES
-    if (bytes <= MM_SMALL_BYTES_MAX) return mm_round_up(bytes ? bytes : 1, MM_WALK_UNIT_BYTES);
-#elif defined MM_RING_UNIT_BYTES
-    if (bytes <= MM_SMALL_BYTES_MAX) return (uint64_t)mm_listed_units(bytes) << MM_RING_UNIT_SHIFT;
-#elif defined MM_OURO_CLASSES
-    if (bytes <= MM_SMALL_BYTES_MAX) return 8ull << mm_listed_units(bytes);
+#ifdef MM_LISTED_UNITS_MAX
+    if (bytes <= MM_SMALL_BYTES_MAX) return mm_listed_bytes(mm_listed_units(bytes));
 #else
     if (bytes <= MM_SMALL_BYTES_MAX) return mm_class_bytes(mm_class_of((uint32_t)bytes));
 #endif
