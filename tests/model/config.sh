@@ -45,6 +45,7 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_OURO_CELL_TRIES\) .*/\1 1/' \
     -e 's/^\(#define MM_OURO_LIST_SHIFT\) .*/\1 4/' \
     -e 's/^\(#define MM_OURO_LOOKS\) .*/\1 2/' \
+    -e 's/^\(#define MM_OURO_AGAIN\) .*/\1 2/' \
     -e 's/^\(#define MM_OURO_SHORT_LOOKS\) .*/\1 '"${9:-0}/" \
     -e 's/^\(#define MM_OURO_LONG_LOOKS\) .*/\1 3/' \
     -e 's/^\(#define MM_OURO_LOCK_LOOKS\) .*/\1 1/' \

@@ -65,7 +65,7 @@ START_TEST(some_of_many) {
     uint32_t got = 0;
     for (uint32_t i = 0; i < 4000; i++) got += await(1ull << 32, 8, 1) != 0;
     const double share = 1 - pow(1 - 8 / 64., MM_OURO_SHORT_LOOKS + 1);
-    unit_holds(fabs(got / 4000. - share) < .05, "%g have taken, expected %g", got / 4000., share);
+    unit_holds(fabs(got / 4000. - share) < .03, "%g have taken, expected %g", got / 4000., share);
 }
 END_TEST
 
