@@ -320,6 +320,23 @@ START_TEST(an_old_newest) {
 }
 END_TEST
 
+/* As long as newest goes on, who waits takes no lock over. */
+static uint64_t moves, taken_over_at;
+static void move_newest(void) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    if (of->lock != 1 && taken_over_at == 0) taken_over_at = moves;
+    if (of->lock == 1 && moves < 1000) of->newest = ++moves;
+}
+START_TEST(a_holder_that_goes_on) {
+    begin();
+    mm_queue_of(ref, Q)->lock = 1;
+    moves = taken_over_at = 0, unit_each_step = move_newest;
+    unit_eq(mm_ring_await(ref, Q, 1, 0, 0, MM_OURO_LONG_LOOKS), 0);
+    unit_each_step = NULL;
+    unit_eq(taken_over_at, 1000);
+}
+END_TEST
+
 /* All have passed in the queue chunk that a caller saw as the last one: the queue is empty, not full. */
 START_TEST(oldest_has_gone_on) {
     struct mm_queue *of = mm_queue_of(ref, 3);
@@ -396,6 +413,7 @@ int main(void) {
     tcase_add_test(tests, oldest_has_gone_on);
     tcase_add_test(tests, a_suspended_installer);
     tcase_add_test(tests, an_old_newest);
+    tcase_add_test(tests, a_holder_that_goes_on);
     tcase_add_test(tests, the_next_queue_chunk);
 #endif
     const TTest *const all[] = {in_order, a_suspended_putter, a_suspended_taker, a_slot_that_was_given_up};
