@@ -57,7 +57,7 @@ MM_FN uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
 /* The list is not longer than to this number: half as many as there are words, from oldest on (storage.h). An oldest of 0 is number 0 of any queue. */
 MM_FN uint32_t mm_links_most(uint32_t q, uint64_t oldest) { return mm_links_number(q, (uint32_t)(oldest >> 32) + MM_STORE_NUMBERS / 2); }
 /* Appends behind `word`, the last one, up to the last number that is drawn, the next one, and 1/MM_OURO_AHEAD of the list's length beyond two more, unless
- * another thread does so. word 0: the list is empty. late: a holder of the lock from whom the caller takes it over. Returns the holder that the caller found, or
+ * another thread does so. word 0: the list is empty. late: a holder of the lock from whom the caller takes it over, or 0. Returns the holder that the caller found, or
  * 0. */
 MM_FN_RARE uint64_t mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint64_t word, uint64_t late) {
     struct mm_queue *of = mm_queue_of(ref, q);
@@ -99,7 +99,7 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
     struct mm_queue *of = mm_queue_of(ref, q);
     const uint32_t noted = mm_links_noted(mm_load_acquire_u32(mm_links_note_at(ref, q, number)), number);
     if (noted != 0) return noted;
-    const uint32_t patience = MM_OURO_LOCK_LOOKS + (mm_warp_number() + mm_warp_lane()) % MM_OURO_LOCK_LOOKS; /* not all at the same look */
+    const uint32_t patience = mm_store_patience();
     uint64_t at = mm_load_acquire_u64(&of->newest), holder = 0;
     MM_ROLLED
     for (uint32_t looks = 0, same = 0, last = 0, walks = 0; looks < most && walks < 2 * MM_STORE_NUMBERS;) {

@@ -44,7 +44,8 @@ MM_FN_RARE int mm_entries_put(const struct mm_heap_ref *ref, uint32_t here, uint
 MM_FN void mm_lanes_put(const struct mm_heap_ref *ref, uint32_t here, uint32_t q, uint32_t entry) {
     if (mm_warp_ballot(here, entry != MM_QUEUE_NONE) != 0) mm_entries_put(ref, here, q, entry, 1, MM_OURO_LONG_LOOKS);
 }
-/* The masks of a chunk that a lane of `here`, all of which call, has cut: each lane puts one at a time. The first one only if that lane says so in `entry`. */
+/* The masks of a chunk that a lane of `here`, all of which call, has cut: each lane puts one at a time. entry: that lane's is the first mask if that
+ * has to be put, or MM_QUEUE_NONE; the others' are not read. */
 MM_FN void mm_masks_put(const struct mm_heap_ref *ref, uint32_t here, uint32_t cutter, uint32_t q, uint32_t first, uint32_t entry) {
     const uint32_t lane = mm_warp_lane(), number = lane == cutter ? 0 : mm_popcount(here & mm_bits_low(lane)) + (lane < cutter), many = mm_popcount(here);
     MM_ROLLED

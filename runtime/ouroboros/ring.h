@@ -69,7 +69,7 @@ MM_FN uint64_t mm_ring_go_on(const struct mm_heap_ref *ref, uint32_t q, uint32_t
     return oldest;
 }
 /* Installs queue chunks, from the first one that is missing up to the last one that is drawn, the next one, and what a warp installs ahead, unless the queue is
- * full, or another thread does so. late: a holder of the lock from whom the caller takes it over. Returns the holder that the caller found, or 0. All lanes of
+ * full, or another thread does so. late: a holder of the lock from whom the caller takes it over, or 0. Returns the holder that the caller found, or 0. All lanes of
  * `group` call, with the same `late`, and each installs one at a time. */
 MM_FN_RARE uint64_t mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t late) {
     struct mm_queue *of = mm_queue_of(ref, q);
@@ -102,7 +102,7 @@ MM_FN_RARE uint64_t mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q, ui
  * All lanes of `group` call. Returns whether it is. */
 MM_FN_RARE int mm_ring_await(const struct mm_heap_ref *ref, uint32_t q, uint32_t group, uint64_t number, int is_put, uint32_t most) {
     uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = 0, holder = 0;
-    const uint32_t patience = mm_warp_shuffle(group, MM_OURO_LOCK_LOOKS + (mm_warp_number() + mm_warp_lane()) % MM_OURO_LOCK_LOOKS, mm_ctz(group));
+    const uint32_t patience = mm_warp_shuffle(group, mm_store_patience(), mm_ctz(group));
     MM_ROLLED
     for (uint32_t looks = 0, same = 0; looks < most; looks++) {
         const uint64_t found = mm_ring_extend(ref, q, group, same >= patience ? holder : 0), now = mm_load_relaxed_u64(newest);

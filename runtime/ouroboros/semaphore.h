@@ -19,7 +19,7 @@
 #include "runtime/core/single_flight.h"
 #include "runtime/ouroboros/chunk.h"
 
-/* A queue; zero at first. What all callers write has separate cache lines. */
+/* A queue; zero at first. What all callers write has separate cache lines, but those that wait read count and waiters together. */
 struct mm_queue {
     uint64_t count, waiters, spare0[14];
     uint64_t awaited, spare1[15 - MM_OURO_STACKS], pool_free[MM_OURO_STACKS]; /* pool_free: storage.h, in the queue of free chunks */

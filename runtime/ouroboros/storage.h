@@ -97,5 +97,7 @@ MM_FN_RARE void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t before, 
     MM_ROLLED
     for (uint32_t id = MM_STORE_FIRST + before; id < MM_STORE_FIRST + before + n; id++) mm_store_clear(ref, id + 1, rank, many);
 }
+/* Looks at the same holder of a queue's lock before a caller takes it over: not all at the same look. */
+MM_FN uint32_t mm_store_patience(void) { return MM_OURO_LOCK_LOOKS + (mm_warp_number() + mm_warp_lane()) % MM_OURO_LOCK_LOOKS; }
 
 #endif
