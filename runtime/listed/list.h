@@ -14,7 +14,7 @@
  *   mm_listed_rows(ref, n)               draws the numbers of n new segments in that order; returns the first one
  *   mm_listed_begin(ref, row, n, rank, many)       prepares what n new segments need, from number `row` on; all lanes of the warp call it
  *   mm_listed_enters(ref, s, row)        says that segment s enters with that number, under the lock
- *   mm_listed_entered(ref, here)         follows when some may have entered. All lanes of `here` call it
+ *   mm_listed_entered(ref, here)         follows when some have their entries, before the count says so. All lanes of `here` call it
  *
  * Representation. list[k], for k below count, is a segment; indexes: of the segment's first page: k; of its second page: what a sweep has seen in it; of the
  *   next ones, while it is on its way: struct mm_list_batch. The owner of all pages of these segments is MM_LISTED_OWNER.
@@ -144,13 +144,13 @@ MM_FN void mm_list_enter(const struct mm_heap_ref *ref, uint32_t here, uint32_t 
         end += mm_popcount(bits);
     }
     mm_warp_sync(here);
+    mm_listed_entered(ref, here);
     if (rank == 0) {
         const uint32_t entered = mm_load_relaxed_u32(&of->entered) + 1;
         mm_store_release_u32(&of->count, end);
         mm_store_release_u32(&of->entered, entered); /* who reads it reads this count, or a later one */
+        mm_add_release_u64(&of->coming, 0 - (uint64_t)(end - count));
     }
-    mm_listed_entered(ref, here);
-    if (rank == 0) mm_add_release_u64(&of->coming, 0 - (uint64_t)(end - count));
     mm_warp_sync(here);
 }
 /* Enters what waits, and releases the lock. All lanes of `here` call. */

@@ -39,7 +39,8 @@ MM_FN uint64_t mm_small_bytes(uint64_t token) { return mm_page_bytes(token); }
 MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t here = mm_warp_group(token >> 63);
     token = mm_small_settle(ref, here, token);
-    if (MM_OURO_ENTRY == MM_OURO_CHUNKS || (token & MM_TOKEN)) { /* of chunk allocators nothing else is left */
+    const int has_none = mm_warp_ballot(here, mm_list_count(ref) != 0) == 0;    /* there is nothing to draw */
+    if (!has_none && (MM_OURO_ENTRY == MM_OURO_CHUNKS || (token & MM_TOKEN))) { /* of chunk allocators nothing else is left */
         const uint64_t got = mm_pages_draw(ref, mm_listed_units(mm_small_bytes(token)) - 1);
         if (got != 0) token = got;
     }

@@ -58,11 +58,10 @@ MM_FN int mm_semaphore_wants(const struct mm_heap_ref *ref, uint32_t q, uint32_t
     if (n >= pages) return 1;
     return (0 - (uint32_t)(mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, (uint64_t)n << 32) >> 32)) % pages < n;
 }
-/* n lanes found no entry, and wait for rights to up to `want`. Returns how many; 0: the caller has to cut a chunk. */
-MM_FN_RARE uint32_t mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q, uint32_t n, uint32_t want) {
+/* n lanes, which want pages already, wait for a right, since one mask has pages for all of them. Returns 1; or 0: the caller has to cut a chunk. */
+MM_FN_RARE uint32_t mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
     struct mm_queue *of = mm_queue_of(ref, q);
     uint32_t rights = 0, random = mm_random();
-    if (mm_semaphore_wants(ref, q, n)) return 0;
     mm_add_relaxed_u64(&of->waiters, 1);
     MM_ROLLED
     for (uint32_t looks = 0; looks < MM_OURO_LOOKS; looks++) {
@@ -70,7 +69,7 @@ MM_FN_RARE uint32_t mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q,
         if ((looks + 1) % MM_OURO_AGAIN == 0 && mm_semaphore_wants(ref, q, n)) break; /* others have taken what was cut for the caller */
         mm_gather_two(&of->count, &count, &waiters);
         random = mm_random_next(random);
-        if ((int64_t)count > 0 && mm_mulhi(random, (uint32_t)waiters) < count) rights = mm_semaphore_take(ref, q, want);
+        if ((int64_t)count > 0 && mm_mulhi(random, (uint32_t)waiters) < count) rights = mm_semaphore_take(ref, q, 1);
         if (rights != 0 || (looks >= MM_OURO_SHORT_LOOKS && (uint32_t)mm_load_relaxed_u64(&of->awaited) == 0)) break;
         mm_pause(ref, mm_at_most(looks + 1, MM_OURO_PAUSE));
         mm_wait();

@@ -72,7 +72,7 @@ static void get_together(void) {
 /* Wants a page, and has three if it has to cut a chunk. */
 static void want(void) {
     if (get() != MM_QUEUE_NONE) return;
-    const uint32_t rights = mm_semaphore_wait(&ref, Q, 1, 1);
+    const uint32_t rights = mm_semaphore_wants(&ref, Q, 1) ? 0 : mm_semaphore_wait(&ref, Q, 1);
     if (rights != 0) {
         get_with(rights);
         return;

@@ -18,6 +18,19 @@ UNIT_SOME uint32_t take_at(uint32_t q, uint64_t p) {
     return entry;
 }
 
+/* Takes all entries of class q out of the caller's cell and the queue. Returns how many. */
+UNIT_SOME uint32_t drain(uint32_t q, uint32_t *entries, uint32_t most) {
+    uint32_t n = 0;
+    const uint32_t held = mm_exchange_acquire_u32(mm_cell_of(ref, q), 0);
+    if (held != 0) entries[n++] = held - 1;
+    while (mm_semaphore_take(ref, q, 1) != 0) {
+        const uint32_t entry = take_at(q, mm_add_acq_rel_u64(&mm_queue_of(ref, q)->front, 1));
+        unit_lt(n, most);
+        if (entry != MM_QUEUE_NONE) entries[n++] = entry;
+    }
+    return n;
+}
+
 /* All memory of the heap as pages: the most there can be, and those that a test has. */
 #define ALL (SEGMENTS * MM_OURO_SEGMENT_CHUNKS << (MM_OURO_CLASSES - 1))
 static uint8_t *all_held[ALL + 1];

@@ -86,18 +86,6 @@ START_TEST(nothing_to_put) {
 }
 END_TEST
 
-/* Takes all entries of class q out of the caller's cell and the queue. Returns how many. */
-static uint32_t drain(uint32_t q, uint32_t *entries, uint32_t most) {
-    uint32_t n = 0;
-    const uint32_t held = mm_exchange_acquire_u32(cell(q), 0);
-    if (held != 0) entries[n++] = held - 1;
-    while (mm_semaphore_take(ref, q, 1) != 0) {
-        const uint32_t entry = take_at(q, mm_add_acq_rel_u64(&mm_queue_of(ref, q)->front, 1));
-        unit_lt(n, most);
-        if (entry != MM_QUEUE_NONE) entries[n++] = entry;
-    }
-    return n;
-}
 /* Two chunks of 512 B are cut, and free: two entries. */
 static void two_masks(void) {
     uint8_t *pages[17];
@@ -354,6 +342,23 @@ START_TEST(cells_before_a_chunk_is_cut) {
 }
 END_TEST
 
+/* A sweep's claim of a free chunk puts all masks in which pages are left, once each. */
+START_TEST(a_claim_puts_what_is_left) {
+    for (uint32_t q = 0; q < MM_OURO_CLASSES; q++) {
+        uint32_t entries[16], chunk = MM_QUEUE_NONE, seen = 0;
+        mm_heap_free(ref, take(16ull << q));
+        drain(q, entries, 16);
+        for (uint32_t i = 0; i < SEGMENTS * MM_OURO_SEGMENT_CHUNKS && chunk == MM_QUEUE_NONE; i++)
+            if (mm_list_has(ref, i / MM_OURO_SEGMENT_CHUNKS) && (uint32_t)*mm_chunk_header(ref, i) == 0) chunk = i;
+        const uint32_t masks = mm_chunk_masks(q), left = mm_chunk_pages(q) > 1 ? masks : 0;
+        unit_holds(mm_listed_claim(ref, chunk, q + 1) == mm_chunk_address(ref, chunk * MM_OURO_MASKS, 0, q), "class %u: another page", q);
+        unit_eq(drain(q, entries, 16), left);
+        for (uint32_t i = 0; i < left; i++) seen |= 1u << (entries[i] - chunk * MM_OURO_MASKS);
+        unit_eq(seen, (1u << left) - 1);
+    }
+}
+END_TEST
+
 /* An entry without free pages is dropped; there is memory nevertheless. */
 START_TEST(an_old_entry) {
     begin();
@@ -415,11 +420,17 @@ int main(void) {
     tcase_add_loop_test(tests, two_callers, 0, 10);
     tcase_add_loop_test(tests, a_cell_that_is_full, 0, 2);
     tcase_add_loop_test(tests, the_last_page, 0, 4);
-    const TTest *const all[] = {tokens,           a_cell,
-                                nothing_to_put,   an_entry_that_is_late,
-                                an_old_entry,     on_and_on,
-                                cells_of_others,  cells_before_a_chunk_is_cut,
-                                a_page_that_goes, cells_without_pages};
+    const TTest *const all[] = {tokens,
+                                a_cell,
+                                nothing_to_put,
+                                an_entry_that_is_late,
+                                an_old_entry,
+                                on_and_on,
+                                cells_of_others,
+                                cells_before_a_chunk_is_cut,
+                                a_page_that_goes,
+                                cells_without_pages,
+                                a_claim_puts_what_is_left};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if MM_OURO_QUEUE == MM_OURO_VL
     tcase_add_test(tests, slots_of_a_list);

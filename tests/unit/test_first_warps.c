@@ -5,6 +5,7 @@
 #include "tests/unit/warps.h"
 
 #include "tests/unit/eight.h"
+#include "tests/unit/ouro.h"
 #include "tests/unit/together.h"
 
 static uint64_t bytes_of[UNIT_LANES];
@@ -66,6 +67,69 @@ START_TEST(a_cell_of_several) {
 }
 END_TEST
 
+/* Draws of lanes 0 to 3 without the first one. */
+static void draw_late(uint32_t lane) { page_of[lane] = (void *)mm_pages_draw(ref, mm_listed_units(bytes_of[lane]) - 1); }
+static uint32_t draw_four(uint64_t bytes) {
+    uint32_t got = 0;
+    for (uint32_t lane = 0; lane < 4; lane++) bytes_of[lane] = bytes;
+    together(draw_late, 15, TOGETHER);
+    for (uint32_t lane = 0; lane < 4; lane++) got += page_of[lane] != NULL;
+    return got;
+}
+/* The lowest lane gets the only page of an entry, and another lane cuts a chunk for the others: all of its masks are put, once each. */
+START_TEST(a_cutter_that_is_not_the_lowest) {
+    uint32_t entries[16], seen = 0;
+    mm_heap_free(ref, take(16));
+    unit_eq(drain(0, entries, 16), mm_chunk_masks(0));
+    *mm_chunk_mask(ref, entries[0]) = 8;
+    unit_eq(mm_entry_put(ref, 0, entries[0], 1, MM_OURO_LONG_LOOKS), 1);
+    mm_queue_of(ref, 0)->awaited = 0; /* the next one that wants pages cuts a chunk */
+    unit_eq(draw_four(16), 4);
+    unit_holds(page_of[0] == (void *)mm_chunk_address(ref, entries[0], 3, 0), "another page");
+    const uint64_t off = (uint64_t)(uintptr_t)page_of[1] - ref->user_base;
+    const uint32_t chunk = (uint32_t)(off >> MM_OURO_CHUNK_SHIFT);
+    unit_eq(off % MM_OURO_CHUNK_BYTES, 0);
+    unit_eq(drain(0, entries, 16), mm_chunk_masks(0));
+    for (uint32_t i = 0; i < mm_chunk_masks(0); i++) seen |= 1u << (entries[i] - chunk * MM_OURO_MASKS);
+    unit_eq(seen, (1u << mm_chunk_masks(0)) - 1);
+}
+END_TEST
+/* What the queue refused is put into it before several lanes cut a chunk. */
+START_TEST(what_was_refused_comes_first) {
+    uint32_t entries[4];
+    mm_heap_free(ref, take(512));
+    unit_eq(drain(5, entries, 4), 1);
+    struct mm_queue *const of = mm_queue_of(ref, 5), *const fresh = mm_queue_of(ref, MM_OURO_FRESH);
+    const uint64_t before = fresh->front;
+    of->refused = 1, of->awaited = 0;
+    unit_eq(draw_four(512), 4);
+    unit_eq(fresh->front, before);
+}
+END_TEST
+/* Several lanes cut a chunk although cells of others have entries; but before the list of segments grows, they take pages of these. */
+START_TEST(cells_before_the_list_grows) {
+    uint32_t entries[4];
+    mm_heap_free(ref, take(512));
+    unit_eq(drain(5, entries, 4), 1);
+    const uint32_t entry = entries[0], segments = mm_list_count(ref);
+    for (uint32_t i = 0; i < MM_OURO_CELLS; i++) *mm_cell_at(ref, 5, i) = entry + 1;
+    struct mm_queue *const fresh = mm_queue_of(ref, MM_OURO_FRESH);
+    const uint64_t before = fresh->front;
+    mm_queue_of(ref, 5)->awaited = 4ull << 32; /* others want pages of the chunk, and nobody cuts it */
+    unit_eq(draw_four(512), 4);
+    unit_eq(fresh->front, before + 1);
+    unit_eq(*mm_chunk_mask(ref, entry), mm_chunk_mask_fresh(5));
+    drain(5, entries, 4);
+    for (uint32_t lane = 0; fresh->count != 0; lane++) unit_holds(take(8192) != NULL, "NULL");
+    unit_eq(mm_list_count(ref), segments);
+    mm_queue_of(ref, 5)->awaited = 0;
+    unit_lt(0, draw_four(512)); /* two lanes may want the same page */
+    unit_eq(mm_list_count(ref), segments);
+    unit_holds(mm_chunk_address(ref, entry, 0, 5) / MM_OURO_CHUNK_BYTES == (uint64_t)(uintptr_t)page_of[0] / MM_OURO_CHUNK_BYTES || page_of[0] == NULL,
+               "a page of another chunk");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("first_warps");
     TCase *tests = tcase_create("first_warps");
@@ -73,6 +137,9 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, groups, 0, 2);
     tcase_add_test(tests, a_cell_of_several);
+    tcase_add_test(tests, a_cutter_that_is_not_the_lowest);
+    tcase_add_test(tests, what_was_refused_comes_first);
+    tcase_add_test(tests, cells_before_the_list_grows);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
