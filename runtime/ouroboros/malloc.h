@@ -120,6 +120,7 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
             if (left == 0) break;
         }
         const uint32_t wanted = mm_popcount(left), rank = mm_popcount(left & mm_bits_low(lane)), least = (wanted - 1) / pages + 1;
+        const uint32_t needs = is_many ? least * pages : wanted; /* all pages of the masks, so as not to wait until others put back what they leave */
         uint32_t rights = 0;
         uint64_t first = 0;
         if (lane == leader) {
@@ -131,10 +132,10 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
                 rights = mm_semaphore_take(ref, q, want);
                 if (rights == 0 && !has_wanted && (is_refilled || (is_many && mm_load_relaxed_u64(&mm_queue_of(ref, q)->refused) == 0))) {
                     has_wanted = 1;
-                    if (mm_semaphore_wants(ref, q, wanted)) from = MM_OURO_FREE;
+                    if (mm_semaphore_wants(ref, q, needs)) from = MM_OURO_FREE;
                 }
                 if (rights == 0 && from == q && is_refilled) {
-                    rights = mm_semaphore_wait(ref, q, wanted);
+                    rights = mm_semaphore_wait(ref, q, needs);
                     if (rights == 0) from = MM_OURO_FREE;
                 }
                 if (rights != 0) has_wanted = 0;

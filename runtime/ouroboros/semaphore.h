@@ -52,13 +52,13 @@ MM_FN uint32_t mm_semaphore_take(const struct mm_heap_ref *ref, uint32_t q, uint
 /* n entries were put; or rights come back. */
 MM_FN void mm_semaphore_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { mm_add_relaxed_u64(&mm_queue_of(ref, q)->count, n); }
 
-/* n lanes wait for a page each. Returns whether the caller has to cut a chunk. */
+/* The caller wants n pages. Returns whether it has to cut a chunk. */
 MM_FN int mm_semaphore_wants(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
     const uint32_t pages = mm_chunk_pages(q);
     if (n >= pages) return 1;
     return (0 - (uint32_t)(mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, (uint64_t)n << 32) >> 32)) % pages < n;
 }
-/* n lanes, which want pages already, wait for a right, since one mask has pages for all of them. Returns 1; or 0: the caller has to cut a chunk. */
+/* A caller that has said that it wants n pages waits for a right. Returns 1; or 0: it has to cut a chunk. */
 MM_FN_RARE uint32_t mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
     struct mm_queue *of = mm_queue_of(ref, q);
     uint32_t rights = 0, random = mm_random();

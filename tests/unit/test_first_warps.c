@@ -85,6 +85,7 @@ START_TEST(a_cutter_that_is_not_the_lowest) {
     unit_eq(mm_entry_put(ref, 0, entries[0], 1, MM_OURO_LONG_LOOKS), 1);
     mm_queue_of(ref, 0)->awaited = 0; /* the next one that wants pages cuts a chunk */
     unit_eq(draw_four(16), 4);
+    unit_eq(mm_queue_of(ref, 0)->awaited, 64ull << 32); /* all pages of a mask */
     unit_holds(page_of[0] == (void *)mm_chunk_address(ref, entries[0], 3, 0), "another page");
     const uint64_t off = (uint64_t)(uintptr_t)page_of[1] - ref->user_base;
     const uint32_t chunk = (uint32_t)(off >> MM_OURO_CHUNK_SHIFT);
@@ -109,23 +110,23 @@ END_TEST
 /* Several lanes cut a chunk although cells of others have entries; but before the list of segments grows, they take pages of these. */
 START_TEST(cells_before_the_list_grows) {
     uint32_t entries[4];
-    mm_heap_free(ref, take(512));
-    unit_eq(drain(5, entries, 4), 1);
+    mm_heap_free(ref, take(64));
+    unit_eq(drain(2, entries, 4), 2);
     const uint32_t entry = entries[0], segments = mm_list_count(ref);
-    for (uint32_t i = 0; i < MM_OURO_CELLS; i++) *mm_cell_at(ref, 5, i) = entry + 1;
+    for (uint32_t i = 0; i < MM_OURO_CELLS; i++) *mm_cell_at(ref, 2, i) = entry + 1;
     struct mm_queue *const fresh = mm_queue_of(ref, MM_OURO_FRESH);
     const uint64_t before = fresh->front;
-    mm_queue_of(ref, 5)->awaited = 4ull << 32; /* others want pages of the chunk, and nobody cuts it */
-    unit_eq(draw_four(512), 4);
+    mm_queue_of(ref, 2)->awaited = 64ull << 32; /* others want pages of the chunk, and nobody cuts it */
+    unit_eq(draw_four(64), 4);
     unit_eq(fresh->front, before + 1);
-    unit_eq(*mm_chunk_mask(ref, entry), mm_chunk_mask_fresh(5));
-    drain(5, entries, 4);
+    unit_eq(*mm_chunk_mask(ref, entry), mm_chunk_mask_fresh(2));
+    drain(2, entries, 4);
     for (uint32_t lane = 0; fresh->count != 0; lane++) unit_holds(take(8192) != NULL, "NULL");
     unit_eq(mm_list_count(ref), segments);
-    mm_queue_of(ref, 5)->awaited = 0;
-    unit_lt(0, draw_four(512)); /* two lanes may want the same page */
+    mm_queue_of(ref, 2)->awaited = 0;
+    unit_lt(0, draw_four(64)); /* two lanes may want the same page */
     unit_eq(mm_list_count(ref), segments);
-    unit_holds(mm_chunk_address(ref, entry, 0, 5) / MM_OURO_CHUNK_BYTES == (uint64_t)(uintptr_t)page_of[0] / MM_OURO_CHUNK_BYTES || page_of[0] == NULL,
+    unit_holds(mm_chunk_address(ref, entry, 0, 2) / MM_OURO_CHUNK_BYTES == (uint64_t)(uintptr_t)page_of[0] / MM_OURO_CHUNK_BYTES || page_of[0] == NULL,
                "a page of another chunk");
 }
 END_TEST
