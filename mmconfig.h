@@ -202,13 +202,13 @@
 #define MM_GROW_REFUSAL_NS 10000000ull
 
 /* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has, or by what callers wait for. Segments that a
- * warp brings at once: a lane enters each. Waits of a lane while other warps bring segments, before it continues as if there were no segment: .25 s or more.
- * With 1024 short ones, some 2 ms, callers got NULL while another warp added 100 segments. Of so many waits, one is followed by a draw. Looks of a wait, each
- * one load; loads of a pause between two looks. Words with a bit for each warp of a multiprocessor: more multiprocessors share words. How often a lane begins
- * anew because a sweep found only what other threads held. Segments that mm_slices_retire_some looks at. Words of a segment that a lane reads at once, and that
- * it takes at once to retire the segment. */
+ * warp brings at once: those of a word of the free tree (32: 1 M of 8 KiB in a fresh heap take 2,200 us in place of 1,670, H200). Waits of a lane while other
+ * warps bring segments, before it continues as if there were no segment: .25 s or more. With 1024 short ones, some 2 ms, callers got NULL while another warp
+ * added 100 segments. Of so many waits, one is followed by a draw. Looks of a wait, each one load; loads of a pause between two looks. Words with a bit for
+ * each warp of a multiprocessor: more multiprocessors share words. How often a lane begins anew because a sweep found only what other threads held. Segments
+ * that mm_slices_retire_some looks at. Words of a segment that a lane reads at once, and that it takes at once to retire the segment. */
 #define MM_LISTED_SHARE 16
-#define MM_LISTED_BATCH 32
+#define MM_LISTED_BATCH 64
 #define MM_LISTED_BUSY_POLLS (1u << 14)
 #define MM_LISTED_BUSY_LOOKS 4
 #define MM_LISTED_LOOKS 8
@@ -242,17 +242,17 @@
 #define MM_BUMP_LOOKS 8
 
 /* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk and of the slots of a queue chunk: the paper's. Log2 of the most queue chunks of a queue; stacks
- * of free ones; numbers of queue chunks that are looked at together when all may have passed; log2 of the most segments: 256 GiB. Looks of a caller that waits
- * for another warp's entry or chunk; if nobody is cutting a chunk; before it wants its pages again (with 8, 1 M of 16 B in a fresh heap take 620 us in place of
- * 440, H200); for a queue chunk; before it takes over the lock of whoever installs those. Most loads of a pause between two looks. A list
- * becomes longer by 1/AHEAD of its length: 1 M frees of 8 KiB of -vl-p take 2.4 ms, without 3.8 ms (H200). Positions that a caller draws for one entry, and
- * rounds for its pages before it cuts a chunk; all rounds. Draws in vain before the list of segments grows: with 1, 1,000,000 of 1 KiB in a fresh heap take a
- * tenth less, and lists get a tenth longer. Segments that it grows by at least; by a full warp. */
+ * of free ones; words that a lane reads at once where it looks how far others have come; log2 of the most segments: 256 GiB. Looks of a caller that waits for
+ * another warp's entry or chunk; if nobody is cutting a chunk; before it wants its pages again (with 8, 1 M of 16 B in a fresh heap take 620 us in place of
+ * 440, H200); for a queue chunk; before it takes over the lock of whoever installs those. Most loads of a pause between two looks. A list becomes longer by
+ * 1/AHEAD of its length: 1 M frees of 8 KiB of -vl-p take 2.4 ms, without 3.8 ms (H200). Positions that a caller draws for one entry, and rounds for its pages
+ * before it cuts a chunk; all rounds. Draws in vain before the list of segments grows: with 1, 1,000,000 of 1 KiB in a fresh heap take a tenth less, and lists
+ * get a tenth longer. Segments that it grows by at least; by a full warp. */
 #define MM_OURO_CHUNK_SHIFT 13
 #define MM_OURO_STORE_SHIFT 11
 #define MM_OURO_RING_SHIFT 13
 #define MM_OURO_STACKS 14
-#define MM_OURO_PASSED 4
+#define MM_OURO_AT_ONCE 4
 #define MM_OURO_LIST_SHIFT 18
 #define MM_OURO_LOOKS 64
 #define MM_OURO_SHORT_LOOKS 4

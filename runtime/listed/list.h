@@ -156,14 +156,14 @@ MM_FN void mm_list_enter(const struct mm_heap_ref *ref, uint32_t here, uint32_t 
 /* Enters what waits, and releases the lock. All lanes of `here` call. */
 MM_FN_RARE void mm_list_unlock(const struct mm_heap_ref *ref, uint32_t here) {
     uint64_t *lock = &mm_list_state(ref)->lock;
+    const uint64_t mine = (uint64_t)mm_warp_slot() + 1;
     uint32_t first = 0, is_released;
     MM_ROLLED
     do {
         is_released = 0;
         if (mm_warp_lane() == mm_ctz(here)) {
-            const uint64_t now = mm_load_relaxed_u64(lock);
-            first = (uint32_t)(now >> 32), is_released = first == 0;
-            if (!mm_cas_acq_rel_u64(lock, now, is_released ? 0 : (uint32_t)now)) first = is_released = 0; /* once more */
+            first = (uint32_t)(mm_exchange_acq_rel_u64(lock, mine) >> 32);
+            is_released = first == 0 && mm_cas_acq_rel_u64(lock, mine, 0);
         }
         mm_warp_sync(here);
         first = mm_warp_shuffle(here, first, mm_ctz(here));

@@ -35,8 +35,13 @@ MM_FN uint32_t mm_fresh_entered(const struct mm_heap_ref *ref, uint32_t here) {
     uint32_t ends;
     MM_ROLLED
     do {
-        ends = mm_warp_ballot(here, k + rank >= rows || mm_load_relaxed_u32(mm_chunks_fresh(ref, k + rank)) == 0);
-        k += mm_popcount(here & ((ends & (0 - ends)) - 1));
+        const uint64_t first = k + MM_OURO_AT_ONCE * rank;
+        uint32_t seen[MM_OURO_AT_ONCE], there = 0;
+        for (uint32_t i = 0; i < MM_OURO_AT_ONCE; i++) seen[i] = first + i < rows ? mm_load_relaxed_u32(mm_chunks_fresh(ref, first + i)) : 0;
+        for (uint32_t i = 0; i < MM_OURO_AT_ONCE; i++) there += there == i && seen[i] != 0;
+        ends = mm_warp_ballot(here, there < MM_OURO_AT_ONCE);
+        const uint32_t last = ends != 0 ? mm_ctz(ends) : mm_ctz(here), in = mm_warp_shuffle(here, there, last);
+        k += ends != 0 ? MM_OURO_AT_ONCE * mm_popcount(here & mm_bits_low(last)) + in : MM_OURO_AT_ONCE * mm_popcount(here);
     } while (ends == 0);
     if (rank == 0 && k != back) mm_store_release_u64(&of->back, k * MM_OURO_SEGMENT_CHUNKS);
     return (uint32_t)(k - back) * MM_OURO_SEGMENT_CHUNKS;

@@ -56,15 +56,15 @@ MM_FN uint64_t mm_ring_go_on(const struct mm_heap_ref *ref, uint32_t q, uint32_t
     uint32_t gone = 0;
     MM_ROLLED
     do {
-        const uint64_t first = oldest + MM_OURO_PASSED * rank;
-        uint64_t seen[MM_OURO_PASSED];
+        const uint64_t first = oldest + MM_OURO_AT_ONCE * rank;
+        uint64_t seen[MM_OURO_AT_ONCE];
         uint32_t done = 0;
-        for (uint32_t i = 0; i < MM_OURO_PASSED; i++) seen[i] = mm_load_relaxed_u64(mm_ring_at(ref, q, first + i));
-        for (uint32_t i = 0; i < MM_OURO_PASSED; i++) done += done == i && mm_ring_has_passed(seen[i], first + i);
-        const uint32_t others = mm_warp_ballot(group, done < MM_OURO_PASSED), last = others != 0 ? mm_ctz(others) : mm_ctz(group);
-        gone = others != 0 ? MM_OURO_PASSED * mm_popcount(group & mm_bits_low(last)) + mm_warp_shuffle(group, done, last) : MM_OURO_PASSED * many;
+        for (uint32_t i = 0; i < MM_OURO_AT_ONCE; i++) seen[i] = mm_load_relaxed_u64(mm_ring_at(ref, q, first + i));
+        for (uint32_t i = 0; i < MM_OURO_AT_ONCE; i++) done += done == i && mm_ring_has_passed(seen[i], first + i);
+        const uint32_t others = mm_warp_ballot(group, done < MM_OURO_AT_ONCE), last = others != 0 ? mm_ctz(others) : mm_ctz(group);
+        gone = others != 0 ? MM_OURO_AT_ONCE * mm_popcount(group & mm_bits_low(last)) + mm_warp_shuffle(group, done, last) : MM_OURO_AT_ONCE * many;
         oldest += gone;
-    } while (gone == MM_OURO_PASSED * many && oldest + MM_STORE_NUMBERS / 2 < end);
+    } while (gone == MM_OURO_AT_ONCE * many && oldest + MM_STORE_NUMBERS / 2 < end);
     if (rank == 0 && oldest != before) mm_cas_relaxed_u64(at, before, oldest); /* it never goes back */
     return oldest;
 }

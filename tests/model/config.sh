@@ -57,7 +57,7 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_LISTED_LOOKS\) .*/\1 1/' \
     -e 's/^\(#define MM_LISTED_BUSY_LOOKS\) .*/\1 16/' \
     -e 's/^\(#define MM_LISTED_PLACES\) .*/\1 1u/' \
-    -e 's/^\(#define MM_OURO_PASSED\) .*/\1 2/' \
+    -e 's/^\(#define MM_OURO_AT_ONCE\) .*/\1 2/' \
     -e "s/^\(#define MM_LISTED_BUSY_POLLS\) .*/\1 $(($3 * 6))/" \
     -e "s/^\(#define MM_CURSOR_SLICES_SHIFT\) .*/\1 $2/" \
     -e "s/^\(#define MM_WAIT_ITERATIONS\) .*/\1 $3/" \
