@@ -16,7 +16,9 @@ static void go_on(uint64_t n) { go_on_in(0, n); }
 /* A queue without room for an entry loses no page: malloc finds it, and enqueues what else there is. The published code traps, or spins for ever. */
 static void make_full(void) {
 #if MM_OURO_QUEUE == MM_OURO_S
-    for (uint64_t i = 0; i < mm_array_slots(0, mm_queue_of(ref, 0)->shape >> 32); i++) *mm_array_slot(ref, 0, i) = MM_SLOT_MARK - 1;
+    struct mm_queue *of = mm_queue_of(ref, 0);
+    for (uint32_t i = 0; i < SEGMENTS; i++) of->front = of->back = 0, mm_queue_reserve(ref, 0, SEGMENTS * MM_OURO_SEGMENT_CHUNKS); /* the array has all rows */
+    for (uint64_t i = 0; i < mm_array_slots(0, of->shape >> 32); i++) *mm_array_slot(ref, 0, i) = MM_SLOT_MARK - 1;
 #else
     while (mm_store_take(ref, 0) != 0) {
     }

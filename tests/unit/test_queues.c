@@ -157,8 +157,14 @@ START_TEST(an_array_that_grows) {
         unit_go(0, steps);
         done = unit_actor[0].done;
         const uint64_t back = of->back;
-        of->front = of->back = each - 1;
+        of->front = of->back = each - 1; /* its positions are about to be in two laps */
         mm_queue_reserve(ref, Q, each);
+        unit_eq(of->shape, 0);
+        of->front = each / 3, of->back = each + 1; /* they are */
+        mm_queue_reserve(ref, Q, 1);
+        unit_eq(of->shape, 0);
+        of->front = each / 8, of->back = each - 1; /* but most slots are in use */
+        mm_queue_reserve(ref, Q, 1);
         unit_lt(0, of->shape >> 32);
         of->front = each, of->back = back;
         while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
