@@ -10,8 +10,8 @@
  *   clears the row before it counts, and a queue uses only rows that count.
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
  *   they are in one lap of the array; those of the next lap get other slots. So a later cut changes the array if they are in two laps, or almost, unless three
- *   quarters of the slots are in use. (Without that, 18 of 340 kernels that allocated 1 M of any size with -s-c took 1.3 to 2 times as long: puts met entries in
- *   their slots and were refused, and callers looked for these in 8,000 segments. With it, 5 of 320 took 1.1 to 1.5 times.)
+ *   quarters of the slots are in use. (Without that, 18 of 240 kernels that allocated 1 M of any size with -s-c took 1.1 to 2.8 times as long: puts met entries
+ *   in their slots and were refused, and callers looked for these in 8,000 segments. With it, 2 of 144 took 1.7 times.)
  * Ordering. A caller reads the shape, relaxed, while the addition that draws its position is under way: an acquire would wait for it. So a caller may know a
  *   row of which it has not acquired that it was cleared. Rows are cleared before their segments count, long before a queue has them; the first slots by
  *   the host; and slots are only accessed by atomics, which GPUs execute where they keep the newest value.
