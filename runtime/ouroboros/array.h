@@ -8,10 +8,14 @@
  *   class costs more.
  * Rows. A segment that comes into the list for the first time brings a row (fresh.h), which is mapped, since as many segments are. The warp that brings it
  *   clears the row before it counts, and a queue uses only rows that count.
+ * Room. Positions that were drawn in vain lie between front and back, too. If all chunks are free, an array without spare slots may have more positions
+ *   than slots; then puts are in vain, and each of them makes another one so. In chunk allocators, where a chunk may have entries in several queues, a row
+ *   has room for twice as many.
  * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
- *   they are in one lap of the array; those of the next lap get other slots. So a later cut changes the array if they are in two laps, or almost, unless three
- *   quarters of the slots are in use. (Without that, 18 of 240 kernels that allocated 1 M of any size with -s-c took 1.1 to 2.8 times as long: puts met entries
- *   in their slots and were refused, and callers looked for these in 8,000 segments. With it, 2 of 144 took 1.7 times.)
+ *   they are in one lap of the array; those of the next lap get other slots. So a later cut changes the array if they are in two laps, or almost, unless
+ *   three quarters of the slots are in use; but that of free chunks, which is asked only when segments come, is changed at once. (Without that, 18 of 240
+ *   kernels that allocated 1 M of any size with -s-c took 1.1 to 2.8 times as long: puts met entries in their slots and were refused, and callers looked for
+ *   these in 8,000 segments. With it, 2 of 144 took 1.7 times.)
  * Ordering. A caller reads the shape, relaxed, while the addition that draws its position is under way: an acquire would wait for it. So a caller may know a
  *   row of which it has not acquired that it was cleared. Rows are cleared before their segments count, long before a queue has them; the first slots by
  *   the host; and slots are only accessed by atomics, which GPUs execute where they keep the newest value.
@@ -26,19 +30,21 @@
 
 #include "runtime/ouroboros/semaphore.h"
 
-/* Slots of a queue before the rows; in a row, and how many are before them there. */
+/* Slots of a queue before the rows; in a row, and how many are before them there. In chunk allocators a row has room for twice as many slots as entries. */
 #define MM_ARRAY_FIRST (MM_CLASS_COUNT * MM_EXTENT * 2 / MM_OURO_QUEUES & ~63u)
 MM_FN uint32_t mm_array_shift(uint32_t q) {
-    return MM_SEGMENT_SHIFT - MM_OURO_CHUNK_SHIFT + (MM_OURO_ENTRY == MM_OURO_PAGES && q < MM_OURO_CLASSES ? mm_ctz(mm_chunk_masks(q)) : 0);
+    return MM_SEGMENT_SHIFT - MM_OURO_CHUNK_SHIFT + (MM_OURO_ENTRY != MM_OURO_PAGES ? 1 : q < MM_OURO_CLASSES ? mm_ctz(mm_chunk_masks(q)) : 0);
 }
 MM_FN uint32_t mm_array_before(uint32_t q) {
     const uint32_t most = 2 * MM_OURO_MASKS, log = mm_ctz(MM_OURO_MASKS); /* a chunk has most / 2 masks, most / 4 and so on, or one */
-    if (MM_OURO_ENTRY != MM_OURO_PAGES) return MM_OURO_SEGMENT_CHUNKS * q;
+    if (MM_OURO_ENTRY != MM_OURO_PAGES) return 2 * MM_OURO_SEGMENT_CHUNKS * q;
     return MM_OURO_SEGMENT_CHUNKS * (q < log ? most - (most >> q) : most - 2 + q - log);
 }
 MM_STATIC_ASSERT(MM_ARRAY_FIRST + ((MM_LISTED_SEGMENTS_MAX * (uint64_t)MM_OURO_SEGMENT_CHUNKS) * MM_OURO_MASKS) < 1ull << 31, "slots have numbers of 32 bits");
 #define MM_ARRAY_ROW_BYTES ((uint64_t)MM_TABLE_SHARE * MM_SEGMENT_PAGES * 8)
-MM_STATIC_ASSERT(MM_OURO_SEGMENT_CHUNKS *(14 + MM_OURO_QUEUES - 3) * 4 <= MM_ARRAY_ROW_BYTES, "a row has room for all queues");
+MM_STATIC_ASSERT(MM_OURO_SEGMENT_CHUNKS *(14 + MM_OURO_QUEUES - 3) * 4 <= MM_ARRAY_ROW_BYTES &&
+                     MM_OURO_SEGMENT_CHUNKS * 2 * MM_OURO_QUEUES * 4 <= MM_ARRAY_ROW_BYTES,
+                 "a row has room for all queues");
 MM_FN uint64_t mm_array_slots(uint32_t q, uint64_t rows) { return MM_ARRAY_FIRST + (rows << mm_array_shift(q)); }
 
 /* Slot number `at` of queue q. */
@@ -90,7 +96,7 @@ MM_FN_RARE void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint
     if (rows <= shape >> 32) return;
     const uint64_t end = mm_array_slots(q, rows), front = mm_load_relaxed_u64(&of->front), in = (front + (uint32_t)shape) % all,
                    held = mm_load_relaxed_u64(&of->back) - front;
-    if (in + held + all / 8 > all && held < all / 4 * 3) return; /* in two laps, or soon */
+    if (q != MM_OURO_FREE && in + held + all / 8 > all && held < all / 4 * 3) return; /* in two laps, or soon */
     mm_cas_acq_rel_u64(&of->shape, shape, rows << 32 | (in + end - front % end) % end);
 }
 /* n new segments come after `before` others: the lanes clear as many rows. */

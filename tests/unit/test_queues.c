@@ -142,6 +142,24 @@ START_TEST(slots_far_on) {
 }
 END_TEST
 
+/* A row has other slots for each queue, and enough: of chunk allocators twice as many as the segment can have entries. */
+START_TEST(slots_of_a_row) {
+    static uint8_t seen[MM_ARRAY_ROW_BYTES / 4];
+    const uint32_t *const row = (const uint32_t *)(ref->table + MM_ARRAY_ROW_BYTES);
+    memset(seen, 0, sizeof seen);
+    for (uint32_t q = 0; q < MM_OURO_QUEUES; q++) {
+        const uint64_t first = mm_array_slots(q, 1), end = mm_array_slots(q, 2);
+        const uint32_t each = IS_CHUNKS ? 2 : q < MM_OURO_CLASSES ? mm_chunk_masks(q) : 1;
+        unit_eq(end - first, each * MM_OURO_SEGMENT_CHUNKS);
+        for (uint64_t at = first; at < end; at++) {
+            const uint64_t in = (uint64_t)(mm_array_slot(ref, q, at) - row);
+            unit_holds(in < sizeof seen && !seen[in], "queue %u, slot %llu", q, (unsigned long long)at);
+            seen[in] = 1;
+        }
+    }
+}
+END_TEST
+
 /* The array grows just when a caller that puts draws the first position of the next lap: its entry may be behind front, and the right to it is dropped. Both
  * come back in the lap after that. */
 START_TEST(an_array_that_grows) {
@@ -426,6 +444,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if MM_OURO_QUEUE == MM_OURO_S
     tcase_add_test(tests, slots_far_on);
+    tcase_add_test(tests, slots_of_a_row);
     tcase_add_test(tests, an_array_that_grows);
 #endif
     suite_add_tcase(suite, tests);
