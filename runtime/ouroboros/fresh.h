@@ -32,17 +32,16 @@ MM_FN uint32_t mm_fresh_entered(const struct mm_heap_ref *ref, uint32_t here) {
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane()));
     const uint64_t rows = ref->user_bytes >> MM_SEGMENT_SHIFT, back = mm_load_relaxed_u64(&of->back) / MM_OURO_SEGMENT_CHUNKS;
     uint64_t k = back;
-    uint32_t ends;
+    uint32_t came;
     MM_ROLLED
     do {
         const uint64_t first = k + MM_OURO_AT_ONCE * rank;
         uint32_t seen[MM_OURO_AT_ONCE], there = 0;
         for (uint32_t i = 0; i < MM_OURO_AT_ONCE; i++) seen[i] = first + i < rows ? mm_load_relaxed_u32(mm_chunks_fresh(ref, first + i)) : 0;
         for (uint32_t i = 0; i < MM_OURO_AT_ONCE; i++) there += there == i && seen[i] != 0;
-        ends = mm_warp_ballot(here, there < MM_OURO_AT_ONCE);
-        const uint32_t last = ends != 0 ? mm_ctz(ends) : mm_ctz(here), in = mm_warp_shuffle(here, there, last);
-        k += ends != 0 ? MM_OURO_AT_ONCE * mm_popcount(here & mm_bits_low(last)) + in : MM_OURO_AT_ONCE * mm_popcount(here);
-    } while (ends == 0);
+        came = mm_lanes_there(here, there);
+        k += came;
+    } while (came == MM_OURO_AT_ONCE * mm_popcount(here));
     if (rank == 0 && k != back) mm_store_release_u64(&of->back, k * MM_OURO_SEGMENT_CHUNKS);
     return (uint32_t)(k - back) * MM_OURO_SEGMENT_CHUNKS;
 }

@@ -61,8 +61,7 @@ MM_FN uint64_t mm_ring_go_on(const struct mm_heap_ref *ref, uint32_t q, uint32_t
         uint32_t done = 0;
         for (uint32_t i = 0; i < MM_OURO_AT_ONCE; i++) seen[i] = mm_load_relaxed_u64(mm_ring_at(ref, q, first + i));
         for (uint32_t i = 0; i < MM_OURO_AT_ONCE; i++) done += done == i && mm_ring_has_passed(seen[i], first + i);
-        const uint32_t others = mm_warp_ballot(group, done < MM_OURO_AT_ONCE), last = others != 0 ? mm_ctz(others) : mm_ctz(group);
-        gone = others != 0 ? MM_OURO_AT_ONCE * mm_popcount(group & mm_bits_low(last)) + mm_warp_shuffle(group, done, last) : MM_OURO_AT_ONCE * many;
+        gone = mm_lanes_there(group, done);
         oldest += gone;
     } while (gone == MM_OURO_AT_ONCE * many && oldest + MM_STORE_NUMBERS / 2 < end);
     if (rank == 0 && oldest != before) mm_cas_relaxed_u64(at, before, oldest); /* it never goes back */

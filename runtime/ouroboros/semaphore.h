@@ -81,4 +81,11 @@ MM_FN_RARE uint32_t mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q,
 MM_FN void mm_semaphore_expect(const struct mm_heap_ref *ref, uint32_t q) { mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, 1); }
 MM_FN void mm_semaphore_expected(const struct mm_heap_ref *ref, uint32_t q) { mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, 0 - 1ull); }
 
+/* Lanes of `here`, all of which call, have looked at MM_OURO_AT_ONCE words each, one lane after another: the caller's first `there` are as they should be. Returns
+ * how many are up to the first one that is not. */
+MM_FN uint32_t mm_lanes_there(uint32_t here, uint32_t there) {
+    const uint32_t others = mm_warp_ballot(here, there < MM_OURO_AT_ONCE), last = others != 0 ? mm_ctz(others) : 31 - mm_clz_u32(here);
+    return MM_OURO_AT_ONCE * mm_popcount(here & mm_bits_low(last)) + mm_warp_shuffle(here, there, last);
+}
+
 #endif
