@@ -96,8 +96,10 @@
  * MM_GROW_SEEN_FULL is. Words are often full or free as a whole, so 512 slices are a sample of only 16: with 512 for both a class with 64 segments
  * live had up to 94, and now 86; with 2048 for both any size in a fresh heap takes up to 34 % longer, and now 2 to 13 %. It grows by twice that share of its
  * size, or by what it was asked for beyond its last growth (malloc.h), so that it does not have to grow again at once: 1,000,000 requests that were allocated and freed in turn took 80 us with once the share, and 24 with
- * twice. Memory taken is 1.3 to 1.6 times the live bytes; with once the share 1.2 to 1.5. */
+ * twice. Memory taken is 1.3 to 1.6 times the live bytes; with once the share 1.2 to 1.5. In an ample heap it grows earlier, since nobody has to take memory of
+ * the device for that. */
 #define MM_GROW_SHARE 16
+#define MM_GROW_SHARE_AMPLE 4
 #define MM_GROW_SEEN 2048
 #define MM_GROW_SEEN_FULL 512
 
@@ -107,9 +109,9 @@
 #define MM_GROW_FREELY_PAGES 64
 #define MM_GROW_FREELY_ROUNDS 2
 
-/* Rounds in which a lane draws from cursors before it samples its class: if at least half of its group's last draws succeeded; otherwise. */
-#define MM_DRAWS 4
-#define MM_DRAWS_POOR 2
+/* Lanes whose first draw from a cursor gave nothing draw up to so many times more before they sample their class, as long as this share of them succeeds. */
+#define MM_DRAWS 6
+#define MM_DRAWS_SHARE 8
 /* A class with at most this many words is searched word by word instead of sampled: a warp reads them at once. */
 #define MM_SAMPLE_ALL 32
 /* Words that the lanes of a group sample together in a round. With one for each lane, a lane that was alone in its class took 720 us for 256 words. */
@@ -127,15 +129,22 @@
 /* Blocks of a class whose places are remembered for waiting lanes (make.h). A lane whose word is overwritten must draw again, so there are about as many
  * words as warps on a GPU (8,448 on an H100), each of which may wait for a block. 2.9 MB for all classes. */
 #define MM_MADE 8192u
+/* A heap is ample while it has so many free segments, and this share of what is mapped is free. */
+#define MM_AMPLE_SEGMENTS 64
+#define MM_AMPLE_SHARE 4
+
 /* At most one warp makes blocks of a class, plus one for each MM_MAKER_PAGES pages of the class. The other warps find their blocks made. There is no limit
- * while the heap has MM_MAKE_FREE_SEGMENTS free segments: the first 1,000,000 of 4 KiB and 8 KiB take 320 and 380 us (H200), with the limit 520 and 570. */
+ * while the heap is ample: the first 1,000,000 of 4 KiB and 8 KiB take 320 and 380 us (H200), with the limit 520 and 570. */
 #define MM_MAKER_PAGES 32
 #define MM_MAKERS_ALL (1u << 20)
 
 /* A warp that makes blocks makes at least this share of its class, so that it takes whole segments for a large class, and few warps search for pages. */
 #define MM_MAKE_SHARE 8
-/* While the heap has this many free segments, it makes a whole segment's. mmbench's churn, 131,072 threads, H200: 660 us, 1,400 without. */
-#define MM_MAKE_FREE_SEGMENTS 64
+/* While the heap is ample, it makes a whole segment's: mmbench's churn, 131,072 threads, H200: 660 us, 1,400 without. Of these, 1/MM_MAKE_AHEAD are for tickets,
+ * or as many as have MM_MAKE_LEAST slices: the first 1,000,000 of 16 B take 95 us, 206 if all are (1 KiB: 150, 235). Without LEAST each warp makes a segment
+ * for 32 of 8 KiB, and that takes 860, not 350. */
+#define MM_MAKE_AHEAD 4
+#define MM_MAKE_LEAST 256
 
 /* A lane that waits for a block which another warp makes. LOOKS: looks at the block in each step, before the other lanes of its warp take theirs.
  * PAUSE: most loads of a pause between two looks (some 300 cycles each). With 8, makers among thousands of waiting warps took longer: the first 1,000,000 of

@@ -63,7 +63,7 @@ MM_FN uint64_t mm_drawn_entry(const struct mm_heap_ref *ref, uint32_t c, uint64_
 
 /* Lanes with `go`, which are the lanes of `need` and all want class c, draw a slice each from a cursor of the class, or a ticket if the class is to grow. turn:
  * how often they have drawn. Returns the address, 0, or a ticket as mm_token_grow makes it. All lanes of `here` call. */
-MM_FN_LEAF uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, int go, uint32_t c, uint32_t turn) {
+MM_FN uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, int go, uint32_t c, uint32_t turn) {
     const uint32_t lane = mm_warp_lane(), first = need ? mm_ctz(need) : mm_ctz(here);
     uint64_t drawn = 0;
     if (go && lane == first) drawn = mm_cursor_add(ref, c, turn, mm_popcount(need));

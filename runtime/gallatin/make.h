@@ -8,9 +8,10 @@
  * Leaders. In a large class the blocks of a segment would have as many makers, each of which searches for pages. So numbers form aligned groups, of
  *   1/MM_MAKE_SHARE of the number, at most a segment's blocks. The lane with the first ticket of a group's first block makes all blocks of the group, also
  *   those for which no tickets are drawn yet. The lanes with the first tickets of the others make their blocks only if that one is done and has not made them.
- *   While the heap has MM_MAKE_FREE_SEGMENTS, a group is a segment's blocks from the first one on, for warps that want one class: lanes that want several
- *   would wait for each other's leaders. (With several makers in one group each took a segment, and had to list what it did not use: 131,072 requests of 16 B
- *   in a fresh heap took 75 us, and take 32.)
+ *   While the heap is ample, the leader of a group takes a whole segment, for warps that want one class: lanes that want several would wait for each other's
+ *   leaders. (With several makers of one segment each took one, and had to list what it did not use: 131,072 requests of 16 B in a fresh heap took 75 us, and
+ *   take 32.) For smaller slices the group is only 1/MM_MAKE_AHEAD of the segment's blocks. The others have no numbers, and nobody waits for them: cursors come
+ *   to them, so that the class need not grow again soon.
  * Making. Become one of few makers (so that each makes many blocks); claim numbers by compare-and-swap of made; take pages; write their owners; then the words;
  *   then the blocks' entries in the table; then made. One fence stands before each of the last three, for all blocks. As soon as an entry is there any lane
  *   may claim the slices, also slices for which tickets were drawn: a lane that comes late draws anew. If there are fewer pages than numbers, the last numbers
@@ -43,28 +44,32 @@ MM_FN void mm_tickets_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
 
 MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) { return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE); }
 
+/* Whether the heap has so much free memory that nobody need be sparing with it: MM_AMPLE_SEGMENTS, and 1/MM_AMPLE_SHARE of all that is mapped. */
+MM_FN int mm_is_ample(uint64_t free_count, uint64_t mapped) { return free_count >= MM_AMPLE_SEGMENTS && free_count * MM_AMPLE_SHARE >= mapped; }
+MM_FN int mm_heap_is_ample(const struct mm_heap_ref *ref) { return mm_is_ample(mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_grow_mapped(ref)); }
+
 /* What a maker looks at. All loads are under way together, since everybody who waits for the block waits for them. */
 struct mm_make_view {
-    uint64_t free_count;
+    uint64_t free_count, mapped;
     uint32_t tickets, count;
 };
 MM_FN struct mm_make_view mm_make_look(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    const struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_load_relaxed_u32(&of->tickets), mm_load_relaxed_u32(&of->count)};
+    const struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_grow_mapped(ref), mm_load_relaxed_u32(&of->tickets),
+                                      mm_load_relaxed_u32(&of->count)};
     return view;
 }
-/* Whether the heap has so many free segments that nobody need be sparing with them. */
-MM_FN int mm_make_freely(struct mm_make_view view) { return view.free_count >= MM_MAKE_FREE_SEGMENTS; }
+MM_FN int mm_view_is_ample(struct mm_make_view view) { return mm_is_ample(view.free_count, view.mapped); }
 /* The number of warps that may make blocks of class c at the same time, less one. */
 MM_FN uint32_t mm_makers_most(const struct mm_heap_ref *ref, uint32_t c, struct mm_make_view view) {
-    return mm_make_freely(view) ? MM_MAKERS_ALL : (view.count << ref->classes[c].page_shift) / MM_MAKER_PAGES;
+    return mm_view_is_ample(view) ? MM_MAKERS_ALL : (view.count << ref->classes[c].page_shift) / MM_MAKER_PAGES;
 }
-/* Whether one more warp may; *is_free: whether the heap has that many. */
-MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c, int *is_free) {
-    struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), 0, 0}; /* thousands look: no more than they need */
+/* Whether one more warp may; *is_ample: whether the heap is. */
+MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c, int *is_ample) {
+    struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_grow_mapped(ref), 0, 0}; /* thousands look: no more than they need */
     const uint32_t makers = mm_load_relaxed_u32(&mm_class_at(ref, c)->makers);
-    *is_free = mm_make_freely(view);
-    if (!*is_free) view.count = mm_load_relaxed_u32(&mm_class_at(ref, c)->count);
+    *is_ample = mm_view_is_ample(view);
+    if (!*is_ample) view.count = mm_load_relaxed_u32(&mm_class_at(ref, c)->count);
     return makers <= mm_makers_most(ref, c, view);
 }
 MM_FN void mm_maker_end(const struct mm_heap_ref *ref, uint32_t c) { mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, ~0u); }
@@ -75,21 +80,37 @@ MM_FN int mm_maker_begin(const struct mm_heap_ref *ref, uint32_t c, struct mm_ma
     return 0;
 }
 
-/* The number of blocks that are made from `number` on, for the first of which the caller has a ticket: a segment's while the heap has MM_MAKE_FREE_SEGMENTS;
- * else those for which tickets are drawn, and at least 1/MM_MAKE_SHARE of the class, at most a segment's. */
-MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, struct mm_make_view view) {
+/* For whom a block is to be made. */
+enum mm_first {
+    MM_FIRST_NOT,  /* the lane does not have the block's first ticket */
+    MM_FIRST_ONE,  /* it has, and all lanes that called want this class */
+    MM_FIRST_SOME, /* it has, and others want other classes: they would wait for the leader, too */
+    MM_FIRST_LATE  /* it has, and has waited long enough for others to make it */
+};
+/* The numbers of a group of class k in an ample heap, for warps that want one class: 1/MM_MAKE_AHEAD of a segment's blocks; more if these have few slices. */
+MM_FN uint32_t mm_make_group(struct mm_class k) {
+    uint32_t n = (MM_SEGMENT_PAGES >> k.page_shift) / MM_MAKE_AHEAD;
+    MM_ROLLED
+    while (n * k.slices < MM_MAKE_LEAST && n < MM_SEGMENT_PAGES >> k.page_shift) n = n == 0 ? 1 : 2 * n;
+    return n;
+}
+/* The number of blocks that are made from `number` on, for the first of which the caller has a ticket: in an ample heap a group's for
+ * MM_FIRST_ONE, else a segment's; else those for which tickets are drawn, and at least 1/MM_MAKE_SHARE of the class, at most a segment's. */
+MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, struct mm_make_view view, enum mm_first first) {
     const struct mm_class k = ref->classes[c];
     const uint32_t drawn = view.tickets - number * k.slices, most = MM_SEGMENT_PAGES >> k.page_shift, share = view.count / MM_MAKE_SHARE;
     uint32_t slice;
-    if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT || mm_make_freely(view)) return most;
+    if (mm_view_is_ample(view)) return first == MM_FIRST_ONE ? mm_make_group(k) : most;
+    if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT) return most;
     const uint32_t unit = mm_class_block_of(k, drawn - 1, &slice) + 1;
     return mm_at_most(unit > share ? unit : share, most);
 }
-/* The block whose maker is expected to make this one, too: the first of an aligned group, of a segment's blocks (is_wide) or of a share of the number. Sizes of
+/* The block whose maker is expected to make this one, too: the first of an aligned group, of mm_make_group (is_wide) or of a share of the number. Sizes of
  * groups are powers of two, so who is a leader for callers of the one kind is one for those of the other that have no wider groups. */
 MM_FN uint32_t mm_make_leader(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, int is_wide) {
     const uint32_t most = MM_SEGMENT_PAGES >> ref->classes[c].page_shift, share = number / MM_MAKE_SHARE;
-    return number & ~((is_wide || share >= most ? most : share == 0 ? 1 : 1u << (31 - mm_clz_u32(share))) - 1);
+    if (is_wide) return number & ~(mm_make_group(ref->classes[c]) - 1);
+    return number & ~((share >= most ? most : share == 0 ? 1 : 1u << (31 - mm_clz_u32(share))) - 1);
 }
 /* Whether the lane with the first ticket of a block need not wait for the block's leader: it is the leader, or the leader is made without it. */
 MM_FN int mm_make_is_alone(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, int is_wide) {
@@ -153,29 +174,30 @@ MM_FN void mm_blocks_write(const struct mm_heap_ref *ref, uint32_t here, uint32_
     }
 }
 
-/* Makes the block of class c with this number, and perhaps the following ones. All lanes of `here` call, with the same arguments. is_late: do not be one of
- * few. taken: slices of the first block's first word, for which lanes of `here` have tickets; they are allocated on return. Returns the first page of the
- * block, or MM_MADE_NO_PAGES, or MM_MADE_BUSY: another warp makes it. */
-MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, uint32_t number, int is_late, uint32_t taken) {
+/* Makes the block of class c with this number, and perhaps the following ones. All lanes of `here` call, with the same arguments. first: not MM_FIRST_NOT;
+ * MM_FIRST_LATE need not be one of few. taken: slices of the first block's first word, for which lanes of `here` have tickets; they are allocated on return.
+ * Returns the first page of the block, or MM_MADE_NO_PAGES, or MM_MADE_BUSY: another warp makes it. */
+MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, uint32_t number, enum mm_first first, uint32_t taken) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(here & mm_bits_low(lane)), leader = mm_ctz(here), many = mm_popcount(here);
-    uint32_t unit = 0, claimed[MM_MAKE_EACH], all = 0, segment = MM_TREE_NONE, base = 0;
+    uint32_t unit = 0, ahead = 0, claimed[MM_MAKE_EACH], all = 0, segment = MM_TREE_NONE, base = 0;
     uint64_t groups = 0;
     if (lane == leader) {
         const struct mm_make_view view = mm_make_look(ref, c);
         const uint64_t seen = mm_load_relaxed_u64(mm_made_at(ref, c, number));
-        if (mm_maker_begin(ref, c, view, is_late)) {
-            if (mm_made_claim(ref, c, number, seen)) unit = mm_at_most(mm_make_unit(ref, c, number, view), MM_MAKE_EACH * many);
+        if (mm_maker_begin(ref, c, view, first == MM_FIRST_LATE)) {
+            if (mm_made_claim(ref, c, number, seen)) unit = mm_at_most(mm_make_unit(ref, c, number, view, first), MM_MAKE_EACH * many);
             else mm_maker_end(ref, c);
+            ahead = first == MM_FIRST_ONE && mm_view_is_ample(view) ? MM_SEGMENT_PAGES >> ref->classes[c].page_shift : 0;
         }
     }
     mm_warp_sync(here);
-    unit = mm_warp_shuffle(here, unit, leader);
+    unit = mm_warp_shuffle(here, unit, leader), ahead = mm_warp_shuffle(here, ahead, leader);
     if (unit == 0) return MM_MADE_BUSY;
     uint64_t seen[MM_MAKE_EACH];
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) seen[i] = mm_load_relaxed_u64(mm_made_at(ref, c, number + rank + i * many));
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         const uint32_t n = rank + i * many;
-        claimed[i] = mm_warp_ballot(here, n == 0 || (n < unit && mm_made_claim(ref, c, number + n, seen[i])));
+        claimed[i] = mm_warp_ballot(here, n == 0 || (n < unit ? mm_made_claim(ref, c, number + n, seen[i]) : n < ahead)); /* these have no numbers */
         all += mm_popcount(claimed[i]);
     }
     if (lane == leader) {
@@ -198,7 +220,7 @@ MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here,
     mm_publish_fence();
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         const uint32_t n = rank + i * many;
-        if (!(claimed[i] >> lane & 1)) continue;
+        if (!(claimed[i] >> lane & 1) || n >= unit) continue;
         uint64_t made = n == 0 ? mm_made_make(number, MM_MADE_NO_PAGES) : mm_made_none(number + n);
         if (mine.page[i] != MM_MADE_NO_PAGES) made = mm_made_make(number + n, mine.index[i]);
         mm_cas_published_u64(mm_made_at(ref, c, number + n), mm_made_make(number + n, MM_MADE_BUSY), made);
@@ -216,22 +238,15 @@ enum mm_ticket {
     MM_TICKET_GONE, /* a later block has its word of made: there is nothing to wait for */
     MM_TICKET_MAKE  /* the lane is to make it */
 };
-/* For whom a block is to be made. */
-enum mm_first {
-    MM_FIRST_NOT,  /* the lane does not have the block's first ticket */
-    MM_FIRST_ONE,  /* it has, and all lanes that called want this class */
-    MM_FIRST_SOME, /* it has, and others want other classes: they would wait for the leader, too */
-    MM_FIRST_LATE  /* it has, and has waited long enough for others to make it */
-};
 /* *made: the word. */
 MM_FN enum mm_ticket mm_ticket_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, enum mm_first first, uint64_t *made) {
-    int is_free;
+    int is_ample;
     *made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
     if (mm_made_is_of(*made, number)) return mm_made_index(*made) != MM_MADE_BUSY ? MM_TICKET_MADE : MM_TICKET_BUSY;
     if (mm_made_is_later(*made, number, ref->classes[c].slices)) return MM_TICKET_GONE;
     if (first == MM_FIRST_NOT) return MM_TICKET_WAITS;
     if (first == MM_FIRST_LATE) return MM_TICKET_MAKE;
-    return mm_maker_may(ref, c, &is_free) && mm_make_is_alone(ref, c, number, is_free && first == MM_FIRST_ONE) ? MM_TICKET_MAKE : MM_TICKET_WAITS;
+    return mm_maker_may(ref, c, &is_ample) && mm_make_is_alone(ref, c, number, is_ample && first == MM_FIRST_ONE) ? MM_TICKET_MAKE : MM_TICKET_WAITS;
 }
 
 /* Lanes with `go` have tickets of class c. They wait for the blocks for a while, and claim the slices; but if one of them has the first ticket of a segment's

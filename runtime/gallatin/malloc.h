@@ -2,9 +2,9 @@
 /* malloc of a slice. A group is the lanes of a warp that call together and want the same size class; it acts as one.
  *
  * The first draw (cursor.h) nearly always returns the address; it gives the other lanes a token. They take a few steps in functions that save few registers
- * (mm_slice_malloc_soon): they draw again, now with the rare cases; sample the class; draw tickets for slices that are yet to be made, if little of the class
- * is free; wait for their blocks. Who has nothing then comes to mm_slice_malloc, which passes through the same steps as stages until there is a slice: it draws
- * as long as half of the draws succeed, then it samples; it makes the blocks that others wait for. Without pages it goes through a shortage (shortage.h), then
+ * (mm_slice_malloc_soon): they draw again, now with the rare cases, as long as some of the draws succeed; sample the class; draw tickets for slices that are yet
+ * to be made, if little of the class is free; wait for their blocks. Who has nothing then comes to mm_slice_malloc, which passes through the same steps as
+ * stages until there is a slice, and makes the blocks that others wait for. Without pages it goes through a shortage (shortage.h), then
  * sweeps the whole class.
  *
  * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for a lane of its own warp. A lane that waits for a
@@ -76,10 +76,11 @@ MM_FN int mm_class_is_poor(const struct mm_heap_ref *ref, uint32_t c) {
 /* Whether class c should grow, given what a group has seen of it in so many rounds. *is_low: it should, since little of the class is free, or it is small, and
  * more callers want its slices than it has. */
 MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32_t entries, struct mm_seen seen, uint32_t rounds, int is_poor, int *is_low) {
+    const uint32_t part = mm_heap_is_ample(ref) ? MM_GROW_SHARE_AMPLE : MM_GROW_SHARE;
     const uint32_t words = entries * ref->classes[c].words;
     const int is_all = words <= MM_SAMPLE_ALL && seen.words >= words;
     const uint32_t enough = seen.free == 0 ? MM_GROW_SEEN_FULL : MM_GROW_SEEN;
-    const int is_full = seen.free * MM_GROW_SHARE <= seen.slices && (seen.slices >= enough || is_all);
+    const int is_full = seen.free * part <= seen.slices && (seen.slices >= enough || is_all);
     const int is_crowded = rounds >= MM_GROW_FREELY_ROUNDS && entries << ref->classes[c].page_shift <= MM_GROW_FREELY_PAGES;
     *is_low = !is_poor && (is_full || is_crowded);
     if (is_poor) return is_all || seen.words >= MM_SAMPLE_POOR || rounds >= MM_SAMPLE_POOR;
@@ -118,13 +119,32 @@ MM_FN_RARE uint64_t mm_class_look_soon(const struct mm_heap_ref *ref, uint32_t h
     return q;
 }
 
+/* Lanes with `go`, which want class c and got nothing from their first draw, draw again: up to MM_DRAWS times, as long as 1/MM_DRAWS_SHARE of those who draw
+ * succeed. Returns the address, or a ticket as mm_token_grow makes it, or 0. All lanes of `here` call. A function of its own: with this loop in the middle of
+ * malloc ptxas confused lanes that are apart there (docs/explanation/lessons.md). */
+MM_FN_RARE uint64_t mm_slices_draw(const struct mm_heap_ref *ref, uint32_t here, int go, uint32_t c) {
+    const uint32_t group = mm_warp_match(here, c);
+    uint32_t need = mm_warp_ballot(here, go), turn = 0;
+    uint64_t result = 0;
+    MM_ROLLED
+    do {
+        const uint32_t before = need;
+        const uint64_t q = mm_cursor_draw(ref, here, need & group, go, c, ++turn);
+        if (go && q != 0) result = q, go = 0;
+        need = mm_warp_ballot(here, go);
+        if ((mm_popcount(before) - mm_popcount(need)) * MM_DRAWS_SHARE < mm_popcount(before)) turn = MM_DRAWS;
+    } while (need != 0 && turn < MM_DRAWS);
+    mm_warp_sync(here);
+    return result;
+}
+
 /* The steps of malloc that come first for lanes that got a token from a draw, in functions that save few registers (mm_slice_malloc saves 70). Returns the
  * address, or the token for mm_slice_malloc. All lanes of `here` call. */
 MM_FN uint64_t mm_slice_malloc_soon(const struct mm_heap_ref *ref, uint32_t here, uint64_t token) {
     const uint32_t c = mm_token_class(token);
     uint64_t q = 0;
     int go = !(token & MM_TOKEN_GROW);
-    if (mm_warp_ballot(here, go) != 0) q = mm_cursor_draw(ref, here, mm_warp_ballot(here, go) & mm_warp_match(here, c), go, c, 1);
+    if (mm_warp_ballot(here, go) != 0) q = mm_slices_draw(ref, here, go, c);
     if (q != 0) token = q;
     go = (token & (MM_TOKEN | MM_TOKEN_GROW)) == MM_TOKEN, q = 0;
     if (mm_warp_ballot(here, go) != 0) q = mm_class_look_soon(ref, here, go, c);
@@ -150,13 +170,11 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
     do {
         random = mm_random_next(random);
         if (mm_warp_ballot(here, stage == MM_STAGE_DRAW) != 0) {
-            const uint32_t need = mm_warp_ballot(here, stage == MM_STAGE_DRAW) & group;
-            const uint64_t q = mm_cursor_draw(ref, here, need, stage == MM_STAGE_DRAW, c, rounds + 2);
-            const uint32_t got = mm_warp_ballot(here, q != 0) & group;
+            const uint64_t q = mm_slices_draw(ref, here, stage == MM_STAGE_DRAW, c);
             if (stage == MM_STAGE_DRAW) {
                 if (q & MM_TOKEN) ticket = mm_token_ticket(q), stage = MM_STAGE_TICKET;
                 else if (q != 0) p = q, stage = MM_STAGE_DONE;
-                else if (++rounds >= (2 * mm_popcount(got) < mm_popcount(need) ? MM_DRAWS_POOR : MM_DRAWS)) stage = MM_STAGE_SAMPLE, rounds = 0;
+                else stage = MM_STAGE_SAMPLE, rounds = 0;
             }
         }
         const uint32_t samples = mm_warp_ballot(here, stage == MM_STAGE_SAMPLE) & group;
@@ -194,7 +212,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
                 const uint32_t of = mm_ctz(makes), class_ = mm_warp_shuffle(here, c, of), which = mm_warp_shuffle(here, number, of);
                 const int is_mine = is_made && c == class_ && number == which;
                 const uint32_t taken = mm_warp_or(here, is_mine && slice < 1u << MM_WORD_SHIFT ? 1u << slice : 0);
-                const uint32_t now = mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS, taken);
+                const uint32_t now = mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS ? MM_FIRST_LATE : first, taken);
                 if (is_mine && now < MM_MADE_BUSY && slice < 1u << MM_WORD_SHIFT) p = mm_slice_address(ref, now, c, slice), stage = MM_STAGE_DONE;
                 is_made = stage == MM_STAGE_MAKE;
                 if (is_made && sees != MM_TICKET_GONE) sees = mm_ticket_look(ref, c, number, MM_FIRST_NOT, &made);

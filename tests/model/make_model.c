@@ -26,21 +26,21 @@ static void must_2(void) { ticket_must(2); }
 static void must_4(void) { ticket_must(4); }
 /* Makes the first block, whatever others do. */
 static void make_0(void) {
-    mm_blocks_make(&ref, 1, A, 0, 1, 0);
+    mm_blocks_make(&ref, 1, A, 0, MM_FIRST_LATE, 0);
     model_progress();
 }
 /* The block that uses the same word of made. Its maker comes again if the word changed meanwhile. */
 static void make_2(void) {
-    for (uint32_t i = 0; i < 3 && mm_blocks_make(&ref, 1, A, 2, 1, 0) == MM_MADE_BUSY; i++) continue;
+    for (uint32_t i = 0; i < 3 && mm_blocks_make(&ref, 1, A, 2, MM_FIRST_LATE, 0) == MM_MADE_BUSY; i++) continue;
     model_progress();
 }
 static void make_1(void) {
-    mm_blocks_make(&ref, 1, A, 1, 1, 0);
+    mm_blocks_make(&ref, 1, A, 1, MM_FIRST_LATE, 0);
     model_progress();
 }
 /* A warp makes the first block, and the one after it. */
 static void make_lane(void) {
-    mm_blocks_make(&ref, 3, A, 0, 1, 0);
+    mm_blocks_make(&ref, 3, A, 0, MM_FIRST_LATE, 0);
     model_progress();
 }
 /* Claims a slice through whatever entry is there. */

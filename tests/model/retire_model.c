@@ -51,7 +51,7 @@ static void two_once(void) { world_free(world_malloc(48, 0)); }
 static void span_keep(void) { world_malloc(2 * PAGE, 0); }
 /* A block of which the maker takes no slice: made ahead. */
 static void make_ahead(void) {
-    mm_blocks_make(&ref, 1, A, 1, 1, 0);
+    mm_blocks_make(&ref, 1, A, 1, MM_FIRST_LATE, 0);
     model_progress();
 }
 static void free_0(void) { world_free(keep[0]); }

@@ -39,7 +39,7 @@ static void a_once(void) { world_free(world_malloc(16, 0)); }
 /* Draws tickets for n blocks, makes these, and takes a slice of the first. */
 static void make_some(uint32_t n) {
     const uint32_t number = mm_add_relaxed_u32(&mm_class_at(&ref, A)->tickets, 2 * n) / 2;
-    mm_blocks_make(&ref, 1, A, number, 1, 0);
+    mm_blocks_make(&ref, 1, A, number, MM_FIRST_LATE, 0);
     const uint64_t made = mm_load_relaxed_u64(mm_made_at(&ref, A, number));
     const uint32_t index = mm_made_is_of(made, number) ? mm_made_index(made) : MM_MADE_BUSY;
     const uint64_t *at = index < MM_MADE_BUSY ? mm_table_find(&ref, A, index) : NULL, entry = at != NULL ? mm_load_relaxed_u64((uint64_t *)at) : 0;

@@ -140,7 +140,7 @@ static void check_misused(void) {
 static void make_b(void) {
     uint32_t slice;
     const uint32_t number = mm_class_block_of(ref.classes[B], mm_tickets_draw(&ref, 1, 1, B), &slice);
-    mm_blocks_make(&ref, 1, B, number, 0, 0);
+    mm_blocks_make(&ref, 1, B, number, MM_FIRST_SOME, 0);
     model_progress();
 }
 /* The same where the page changes owners: reported, or it has hit one of the new owner's slices. */

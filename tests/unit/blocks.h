@@ -53,7 +53,7 @@ UNIT_SOME uint32_t first_ticket(uint32_t c) {
 UNIT_SOME uint32_t make(uint32_t c) {
     const uint32_t index = of(c)->count, number = first_ticket(c);
     if (index / MM_MAKE_SHARE < 2) {
-        mm_blocks_make(ref, 1, c, number, 1, 0);
+        mm_blocks_make(ref, 1, c, number, MM_FIRST_LATE, 0);
     } else {
         uint64_t groups;
         const uint32_t s = mm_pages_take(ref, ref->classes[c].page_shift, 1, &groups), page = s * MM_SEGMENT_PAGES + mm_ctz(groups);

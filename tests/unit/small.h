@@ -26,8 +26,10 @@
 #define MM_MADE 8u
 #undef MM_MAKER_PAGES
 #define MM_MAKER_PAGES 8
-#undef MM_MAKE_FREE_SEGMENTS /* never: a segment's blocks do not fit in an extent */
-#define MM_MAKE_FREE_SEGMENTS (1u << 30)
+#undef MM_AMPLE_SEGMENTS /* never: a segment's blocks do not fit in an extent */
+#define MM_AMPLE_SEGMENTS (1u << 30)
+#undef MM_MAKE_LEAST
+#define MM_MAKE_LEAST 32
 #undef MM_MAKE_LOOKS
 #define MM_MAKE_LOOKS 2
 #undef MM_MAKE_PAUSE

@@ -8,6 +8,8 @@
 
 #undef MM_LOCK_POLLS /* each poll takes two lane changes here */
 #define MM_LOCK_POLLS 512u
+#undef MM_MAKE_LEAST /* few, so that eight lanes make blocks ahead */
+#define MM_MAKE_LEAST 32
 
 #include "tests/unit/blocks.h"
 #include "tests/unit/together.h"
@@ -342,11 +344,13 @@ START_TEST(others_come) {
 }
 END_TEST
 
-/* Lanes make blocks, in any order, while another caller tries to retire every page: no block that is not in the table yet is retired. */
+/* Lanes make blocks, in any order, while another caller tries to retire every page: no block that is not in the table yet is retired. In an ample heap they
+ * make all of a segment, also those without numbers. */
 static uint32_t number_;
+static int is_one_;
 static void make_mine(uint32_t lane) {
     (void)lane;
-    mm_blocks_make(ref, here_, c_, number_, 1, 0);
+    mm_blocks_make(ref, here_, c_, number_, is_one_ ? MM_FIRST_ONE : MM_FIRST_LATE, 0);
 }
 static void retire_any(void) {
     for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) {
@@ -361,17 +365,60 @@ static void retire_any_at(void) {
     if (steps_++ == at_) retire_any();
 }
 START_TEST(made_by_lanes) {
-    c_ = mm_class_of(_i ? 48 : 16);
+    static const uint32_t bytes[] = {16, 48, 8192};
+    c_ = mm_class_of(bytes[_i]), is_one_ = _i == 2;
+    const uint64_t more = is_one_ ? MM_AMPLE_SEGMENTS : 0;
     for (uint32_t seed = 0; seed < 6; seed++)
         for (at_ = 0, steps_ = 1; at_ <= steps_; at_ += 1 + (long)random_below(3)) {
             number_ = first_ticket(c_), steps_ = 0;
             of(c_)->tickets += 7 * mm_class_slices(c_);
             unit_warps_each_step = retire_any_at;
+            mm_heap_of(ref)->free_count += more;
             together(make_mine, random_here(2), 1u << seed % 3);
             unit_warps_each_step = NULL;
+            mm_heap_of(ref)->free_count -= more;
             dense(c_, of(c_)->count);
             unit_fresh(&heap, SEGMENTS);
         }
+}
+END_TEST
+
+/* Lanes whose first draw gave nothing draw again as long as one of MM_DRAWS_SHARE succeeds: eight lanes of which one finds the only free slice draw once more,
+ * seven positions, of which nothing is free. If nobody finds anything they draw once. Lanes that do not go draw nothing. */
+static uint64_t drew_[UNIT_LANES];
+static uint32_t goes_now_;
+static void draw_mine(uint32_t lane) { drew_[lane] = mm_slices_draw(ref, here_, (int)(goes_now_ >> lane & 1), c_); }
+START_TEST(draws_while_some_succeed) {
+    ck_assert(MM_DRAWS_SHARE == UNIT_LANES);
+    c_ = mm_class_of(512);
+    for (uint32_t turn = 0; turn < 6; turn++)
+        for (int has = 0; has < 2; has++)
+            for (int all = 0; all < 2; all++) {
+                new_heap();
+                const uint32_t page = make(c_), generation = mm_word_generation(word_at(page, 0)),
+                               free_bit = mm_class_word_mask(ref->classes[c_], 0) & 1u << 20;
+                mm_page_words(ref, page)[0] = mm_word_make(generation, has ? free_bit : 0);
+                goes_now_ = all ? MM_WARP_ALL : MM_WARP_ALL >> 3;
+                together(draw_mine, MM_WARP_ALL, 1u << turn);
+                uint32_t got = 0, draws = mm_popcount(goes_now_);
+                for (uint32_t lane = 0; lane < UNIT_LANES; lane++) {
+                    if (drew_[lane] == 0) continue;
+                    unit_eq(drew_[lane], (uint64_t)(uintptr_t)slice_at(page, c_, 20));
+                    unit_eq(goes_now_ >> lane & 1, 1);
+                    got++;
+                }
+                unit_eq(got, has);
+                unit_eq(of(c_)->cursor[0].place, has ? 2 * draws - 1 : draws);
+                mm_page_words(ref, page)[0] = mm_word_make(generation, mm_class_word_mask(ref->classes[c_], 0));
+            }
+}
+END_TEST
+/* If the class is to grow, they get tickets, one each. */
+START_TEST(draws_tickets) {
+    c_ = mm_class_of(512), goes_now_ = MM_WARP_ALL >> 2;
+    together(draw_mine, MM_WARP_ALL, 4);
+    for (uint32_t lane = 0, i = 0; lane < UNIT_LANES; lane++) unit_eq(drew_[lane], goes_now_ >> lane & 1 ? mm_token_grow(c_, i++) : 0);
+    unit_eq(of(c_)->tickets, mm_popcount(goes_now_));
 }
 END_TEST
 
@@ -386,7 +433,7 @@ static void retire_and_make(uint32_t thread) {
             uint32_t slice;
             const uint32_t d = mm_class_of(mixed[(round + (int)warp) % 3]);
             const uint32_t number = mm_class_block_of(ref->classes[d], mm_tickets_draw(ref, MM_WARP_ALL, MM_WARP_ALL, d), &slice);
-            mm_blocks_make(ref, MM_WARP_ALL, d, mm_warp_shuffle(MM_WARP_ALL, number, 0), 1, 0);
+            mm_blocks_make(ref, MM_WARP_ALL, d, mm_warp_shuffle(MM_WARP_ALL, number, 0), MM_FIRST_LATE, 0);
         } else {
             const uint32_t count = mm_load_relaxed_u32(&of(c)->count), index = count == 0 ? 0 : (r >> 8) % count;
             const uint64_t entry = count == 0 ? MM_ENTRY_NONE : mm_table_load(ref, c, index, 0);
@@ -413,13 +460,13 @@ int main(void) {
     TCase *tests = tcase_create("lanes as one");
     tcase_set_timeout(tests, 240);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {few_of_many_go, not_all_can_go, locked};
+    const TTest *const all[] = {few_of_many_go, not_all_can_go, locked, draws_while_some_succeed, draws_tickets};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, any_of_them_go, 0, SIZES);
     tcase_add_loop_test(tests, a_maker_comes, 0, 2 * PATTERNS);
     tcase_add_loop_test(tests, a_maker_is_slow, 0, 2 * PATTERNS);
     tcase_add_loop_test(tests, others_come, 0, 2 * PATTERNS);
-    tcase_add_loop_test(tests, made_by_lanes, 0, 2);
+    tcase_add_loop_test(tests, made_by_lanes, 0, 3);
     tcase_add_loop_test(tests, warps_retire, 0, 4);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -2,6 +2,9 @@
 /* Making blocks: what a block that was made has, claims of numbers, units, leaders, and who makes. Others: test_tickets.c, test_retire.c. */
 #include "tests/unit/steps.h"
 
+#undef MM_MAKE_LEAST /* few, so that one lane makes blocks ahead, too */
+#define MM_MAKE_LEAST 32
+
 #include "tests/unit/blocks.h"
 
 /* A block that has been made: owners, index, words, entry; and its index for holders of tickets. */
@@ -18,8 +21,8 @@ START_TEST(made_whole) {
         unit_eq(of(c)->count, 1);
         unit_eq(of(c)->makers, 0);
         unit_sound(&heap, 0);
-        mm_blocks_make(ref, 1, c, 0, 0, 0); /* already made, even for another ticket of it */
-        mm_blocks_make(ref, 1, c, 0, 1, 0);
+        mm_blocks_make(ref, 1, c, 0, MM_FIRST_SOME, 0); /* already made, even for another ticket of it */
+        mm_blocks_make(ref, 1, c, 0, MM_FIRST_LATE, 0);
         unit_eq(of(c)->count, 1);
         unit_eq(of(c)->makers, 0);
         unit_eq(made_at(c, 0), mm_made_make(0, 0));
@@ -86,7 +89,7 @@ START_TEST(made_words) {
 }
 END_TEST
 
-static uint32_t make_unit(uint32_t c, uint32_t number) { return mm_make_unit(ref, c, number, mm_make_look(ref, c)); }
+static uint32_t make_unit(uint32_t c, uint32_t number) { return mm_make_unit(ref, c, number, mm_make_look(ref, c), MM_FIRST_SOME); }
 
 /* A number is claimed once; not if a later block uses the word, but in place of an earlier block, even one being made. */
 START_TEST(claims_of_numbers) {
@@ -129,8 +132,8 @@ static void two_laps(void) {
     new_heap();
     late_ = first_ticket(15);
 }
-static void make_early(void) { mm_blocks_make(ref, 1, 15, late_, 1, 0); }
-static void make_later(void) { mm_blocks_make(ref, 1, 15, late_ + MM_MADE, 1, 0); }
+static void make_early(void) { mm_blocks_make(ref, 1, 15, late_, MM_FIRST_LATE, 0); }
+static void make_later(void) { mm_blocks_make(ref, 1, 15, late_ + MM_MADE, MM_FIRST_LATE, 0); }
 static void later_stands(void) {
     unit_eq(mm_made_is_of(made_at(15, late_), late_ + MM_MADE), 1);
     unit_lt(mm_made_index(made_at(15, late_)), of(15)->count);
@@ -191,26 +194,78 @@ START_TEST(unit_of_large) {
 }
 END_TEST
 
-/* While the heap has many free segments, a segment's blocks are made for one ticket. */
-START_TEST(unit_while_much_is_free) {
+/* A heap is ample with so many free segments that are so large a share of what is mapped. */
+START_TEST(ample) {
+    const uint64_t least = MM_AMPLE_SEGMENTS;
+    unit_eq(mm_is_ample(least, least), 1);
+    unit_eq(mm_is_ample(least - 1, least - 1), 0);
+    unit_eq(mm_is_ample(least, least * MM_AMPLE_SHARE), 1);
+    unit_eq(mm_is_ample(least, least * MM_AMPLE_SHARE + 1), 0);
+    unit_eq(mm_is_ample(2 * least, 2 * least * MM_AMPLE_SHARE), 1);
+    unit_eq(mm_is_ample(2 * least - 1, 2 * least * MM_AMPLE_SHARE), 0);
+    const uint64_t was = mm_heap_of(ref)->free_count, mapped = mm_heap_of(ref)->grow.mapped;
+    mm_heap_of(ref)->free_count = least;
+    unit_eq(mm_heap_is_ample(ref), 1);
+    unit_eq(mm_view_is_ample(mm_make_look(ref, 3)), 1);
+    mm_heap_of(ref)->grow.mapped = least * MM_AMPLE_SHARE + 1;
+    unit_eq(mm_heap_is_ample(ref), 0);
+    unit_eq(mm_view_is_ample(mm_make_look(ref, 3)), 0);
+    mm_heap_of(ref)->free_count = was, mm_heap_of(ref)->grow.mapped = mapped;
+}
+END_TEST
+
+/* In an ample heap a segment's blocks are made for one ticket; for callers that want one class, a group's. */
+START_TEST(unit_while_ample) {
     uint64_t *free_count = &mm_heap_of(ref)->free_count;
     const uint64_t was = *free_count;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const struct mm_class k = ref->classes[c];
+        const uint32_t most = MM_SEGMENT_PAGES >> k.page_shift, group = mm_make_group(k);
+        unit_eq(most % group, 0);
+        unit_holds(group * k.slices >= MM_MAKE_LEAST || group == most, "class %u: a group of %u", c, group);
+        unit_holds(group == 1 || group == most / MM_MAKE_AHEAD || group / 2 * k.slices < MM_MAKE_LEAST, "class %u: a group of %u", c, group);
         of(c)->tickets = 1;
-        *free_count = MM_MAKE_FREE_SEGMENTS - 1;
+        *free_count = MM_AMPLE_SEGMENTS - 1;
         unit_eq(make_unit(c, 0), 1);
-        *free_count = MM_MAKE_FREE_SEGMENTS;
-        unit_eq(make_unit(c, 0), MM_SEGMENT_PAGES >> mm_class_page_shift(c));
-        *free_count = 1u << 20;
-        unit_eq(make_unit(c, 0), MM_SEGMENT_PAGES >> mm_class_page_shift(c));
+        unit_eq(mm_make_unit(ref, c, 0, mm_make_look(ref, c), MM_FIRST_ONE), 1);
+        *free_count = MM_AMPLE_SEGMENTS;
+        unit_eq(make_unit(c, 0), most);
+        unit_eq(mm_make_unit(ref, c, 0, mm_make_look(ref, c), MM_FIRST_ONE), group);
+        *free_count = 1u << 30;
+        unit_eq(make_unit(c, 0), most);
     }
     *free_count = was;
 }
 END_TEST
 
+/* The blocks of a segment that have no numbers: nobody has tickets for them, and no word of made names them. None if other classes are wanted, too, or if the
+ * heap is not ample. A lane makes at most MM_MAKE_EACH. */
+START_TEST(made_ahead) {
+    int is_any = 0;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
+        for (int is_one = 0; is_one < 2; is_one++)
+            for (int is_ample = 0; is_ample < 2; is_ample++) {
+                new_heap();
+                const struct mm_class k = ref->classes[c];
+                const uint32_t most = mm_at_most(MM_SEGMENT_PAGES >> k.page_shift, MM_MAKE_EACH), number = first_ticket(c);
+                const uint32_t numbered = !is_ample ? 1 : is_one ? mm_at_most(mm_make_group(k), most) : most;
+                if (is_ample) mm_heap_of(ref)->free_count += MM_AMPLE_SEGMENTS;
+                mm_blocks_make(ref, 1, c, number, is_one ? MM_FIRST_ONE : MM_FIRST_SOME, 0);
+                if (is_ample) mm_heap_of(ref)->free_count -= MM_AMPLE_SEGMENTS;
+                unit_eq(of(c)->count, is_ample ? most : 1);
+                for (uint32_t i = 0; i < numbered; i++) unit_eq(made_at(c, number + i), mm_made_make(number + i, i));
+                for (uint32_t i = numbered; i <= most; i++) unit_eq(made_at(c, number + i), 0);
+                is_any |= numbered < most && is_ample;
+                unit_sound(&heap, 0);
+                unit_fresh(&heap, SEGMENTS);
+            }
+    unit_eq(is_any, 1);
+}
+END_TEST
+
 /* One lane makes each aligned group of blocks: the one with the first ticket of the first block. The others make theirs if it finished without them. */
 START_TEST(leaders) {
-    const uint32_t c = mm_class_of(512), most = MM_SEGMENT_PAGES;
+    const uint32_t c = mm_class_of(512), most = MM_SEGMENT_PAGES, group = mm_make_group(ref->classes[c]);
     for (uint32_t n = 0, leader = 0, unit = 1; n < 4 * MM_MAKE_SHARE * most; n++) {
         if (n == leader + unit) {
             leader = n;
@@ -218,7 +273,7 @@ START_TEST(leaders) {
         }
         unit_eq(mm_make_leader(ref, c, n, 0), leader);
         if (n == leader) unit_eq(mm_make_is_alone(ref, c, n, 0), 1);
-        unit_eq(mm_make_leader(ref, c, n, 1), n / most * most); /* free segments, one class: the blocks of a segment */
+        unit_eq(mm_make_leader(ref, c, n, 1), n / group * group); /* an ample heap, one class */
         unit_eq(mm_make_leader(ref, c, n / most * most, 0), n / most * most);
     }
     unit_eq(mm_make_leader(ref, MM_CLASS_COUNT - 1, 12345, 0), 12345);
@@ -239,16 +294,17 @@ START_TEST(leaders) {
 }
 END_TEST
 
-/* The lane with a block's first ticket makes it, unless that is expected of the maker of an earlier one: of the first of a segment's blocks if segments are free,
- * and nobody in the warp wants another class. */
+/* The lane with a block's first ticket makes it, unless that is expected of the maker of an earlier one: of the first of a group if the heap is ample, and nobody
+ * in the warp wants another class. */
 START_TEST(who_makes) {
     const uint32_t c = mm_class_of(512), number = MM_SEGMENT_PAGES + 1;
+    unit_holds(mm_make_group(ref->classes[c]) > 3, "block 3 is in the first group");
     uint64_t *free_count = &mm_heap_of(ref)->free_count, made;
     const uint64_t was = *free_count;
-    for (uint64_t free = MM_MAKE_FREE_SEGMENTS - 1; free <= MM_MAKE_FREE_SEGMENTS; free++) {
-        const int is_free = free == MM_MAKE_FREE_SEGMENTS;
+    for (uint64_t free = MM_AMPLE_SEGMENTS - 1; free <= MM_AMPLE_SEGMENTS; free++) {
+        const int is_ample = free == MM_AMPLE_SEGMENTS;
         *free_count = free;
-        unit_eq(mm_ticket_look(ref, c, 3, MM_FIRST_ONE, &made), is_free ? MM_TICKET_WAITS : MM_TICKET_MAKE); /* a narrow leader */
+        unit_eq(mm_ticket_look(ref, c, 3, MM_FIRST_ONE, &made), is_ample ? MM_TICKET_WAITS : MM_TICKET_MAKE); /* a narrow leader */
         unit_eq(mm_ticket_look(ref, c, 3, MM_FIRST_SOME, &made), MM_TICKET_MAKE);
         unit_eq(mm_ticket_look(ref, c, 3, MM_FIRST_LATE, &made), MM_TICKET_MAKE);
         unit_eq(mm_ticket_look(ref, c, 3, MM_FIRST_NOT, &made), MM_TICKET_WAITS);
@@ -264,27 +320,27 @@ END_TEST
 
 /* Few make blocks at the same time: one, and one more for each MM_MAKER_PAGES pages of the class; a caller that has waited long is always let in. */
 START_TEST(makers) {
-    int is_free;
+    int is_ample;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 5) {
         const uint32_t share = MM_MAKER_PAGES >> mm_class_page_shift(c);
         for (uint32_t more = 0; more < 4; more++) {
             of(c)->count = more * (share > 1 ? share : 1);
             const uint32_t most = 1 + (of(c)->count << mm_class_page_shift(c)) / MM_MAKER_PAGES;
             for (uint32_t i = 0; i < most; i++) {
-                unit_eq(mm_maker_may(ref, c, &is_free), 1);
+                unit_eq(mm_maker_may(ref, c, &is_ample), 1);
                 unit_eq(mm_maker_begin(ref, c, mm_make_look(ref, c), 0), 1);
                 unit_eq(of(c)->makers, i + 1);
             }
-            unit_eq(mm_maker_may(ref, c, &is_free), 0);
+            unit_eq(mm_maker_may(ref, c, &is_ample), 0);
             unit_eq(mm_maker_begin(ref, c, mm_make_look(ref, c), 0), 0);
             unit_eq(of(c)->makers, most);
             unit_eq(mm_maker_begin(ref, c, mm_make_look(ref, c), 1), 1);
             unit_eq(of(c)->makers, most + 1);
             const uint64_t was = mm_heap_of(ref)->free_count;
-            unit_eq(is_free, 0);
-            mm_heap_of(ref)->free_count = MM_MAKE_FREE_SEGMENTS; /* no limit while so many are free */
-            unit_eq(mm_maker_may(ref, c, &is_free), 1);
-            unit_eq(is_free, 1);
+            unit_eq(is_ample, 0);
+            mm_heap_of(ref)->free_count = MM_AMPLE_SEGMENTS; /* no limit while so many are free */
+            unit_eq(mm_maker_may(ref, c, &is_ample), 1);
+            unit_eq(is_ample, 1);
             unit_eq(mm_maker_begin(ref, c, mm_make_look(ref, c), 0), 1);
             mm_maker_end(ref, c);
             mm_heap_of(ref)->free_count = was;
@@ -295,11 +351,11 @@ START_TEST(makers) {
     }
     const uint32_t c = mm_class_of(512), number = first_ticket(c);
     of(c)->makers = 1;
-    mm_blocks_make(ref, 1, c, number, 0, 0); /* another maker is at work */
+    mm_blocks_make(ref, 1, c, number, MM_FIRST_SOME, 0); /* another maker is at work */
     unit_eq(of(c)->makers, 1);
     unit_eq(of(c)->count, 0);
     unit_eq(made_at(c, number), 0);
-    mm_blocks_make(ref, 1, c, number, 1, 0);
+    mm_blocks_make(ref, 1, c, number, MM_FIRST_LATE, 0);
     unit_eq(of(c)->makers, 1);
     unit_eq(of(c)->count, 1);
     unit_eq(made_at(c, number), mm_made_make(number, 0));
@@ -332,8 +388,8 @@ int main(void) {
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     const TTest *const all[] = {
-        made_whole, tickets, made_words,  claims_of_numbers, claims_meet, a_later_block_meanwhile, unit, unit_of_large, unit_while_much_is_free,
-        leaders,    makers,  makers_meet, who_makes};
+        made_whole, tickets, made_words, claims_of_numbers, claims_meet, a_later_block_meanwhile, unit, unit_of_large, unit_while_ample, ample,
+        made_ahead, leaders, makers,     makers_meet,       who_makes};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -73,6 +73,14 @@ START_TEST(samples_say_grow) {
         unit_eq(mm_class_should_grow(ref, c, cases[i].entries, cases[i].seen, cases[i].rounds, cases[i].is_poor, &is_low), cases[i].grows);
         unit_eq(is_low, cases[i].is_low);
     }
+    const struct mm_seen quarter = {MM_GROW_SEEN, MM_GROW_SEEN / MM_GROW_SHARE_AMPLE, 16}, more = {MM_GROW_SEEN, MM_GROW_SEEN / MM_GROW_SHARE_AMPLE + 1, 16};
+    int is_low;
+    unit_eq(mm_class_should_grow(ref, c, 100, quarter, 1, 0, &is_low), 0);
+    mm_heap_of(ref)->free_count += MM_AMPLE_SEGMENTS; /* in an ample heap it grows earlier */
+    unit_eq(mm_class_should_grow(ref, c, 100, quarter, 1, 0, &is_low), 1);
+    unit_eq(is_low, 1);
+    unit_eq(mm_class_should_grow(ref, c, 100, more, 1, 0, &is_low), 0);
+    mm_heap_of(ref)->free_count -= MM_AMPLE_SEGMENTS;
 }
 END_TEST
 
@@ -210,7 +218,7 @@ static void one_block(void) {
     empty();
     page_ = make(c_);
 }
-static void make_first(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), 0, 0); }
+static void make_first(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), MM_FIRST_SOME, 0); }
 static void retire(void) { (void)mm_blocks_retire(ref, 1, page_); }
 static void retire_any(void) { /* whichever page it has */
     for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) (void)mm_blocks_retire(ref, 1, page);

@@ -152,7 +152,7 @@ static void three_blocks(void) {
 }
 static void retire_first(void) { (void)mm_blocks_retire(ref, 1, first_); }
 static void retire_last(void) { (void)mm_blocks_retire(ref, 1, last_); }
-static void make_last(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), 1, 0); }
+static void make_last(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), MM_FIRST_LATE, 0); }
 static void *got_;
 static void take_slice(void) { got_ = mm_slice_malloc(ref, MM_TOKEN | c_); }
 static void all_found(void) { /* the checker accepts no block without an entry below the count, and no empty entry there */

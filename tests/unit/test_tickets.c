@@ -18,7 +18,7 @@ static void room_again(void) { mm_cpu_free(&heap, rest_[0]), mm_cpu_free(&heap, 
 START_TEST(several_at_once) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
     of(c)->tickets = 3 * slices;
-    mm_blocks_make(ref, 1, c, 0, 0, 0);
+    mm_blocks_make(ref, 1, c, 0, MM_FIRST_SOME, 0);
     unit_eq(of(c)->count, MM_MAKE_EACH);
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         unit_eq(made_at(c, i), mm_made_make(i, i));
@@ -29,7 +29,7 @@ START_TEST(several_at_once) {
     /* a number that another caller has claimed is skipped and stays with that caller */
     of(c)->tickets = 20 * slices;
     unit_eq(claim(c, 11), 1);
-    mm_blocks_make(ref, 1, c, 10, 0, 0);
+    mm_blocks_make(ref, 1, c, 10, MM_FIRST_SOME, 0);
     unit_eq(of(c)->count, MM_MAKE_EACH + 1);
     unit_eq(made_at(c, 10), mm_made_make(10, MM_MAKE_EACH));
     unit_eq(made_at(c, 11), mm_made_make(11, MM_MADE_BUSY));
@@ -43,22 +43,22 @@ START_TEST(fewer_pages) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
     little_room(1);
     of(c)->tickets = 2 * slices;
-    mm_blocks_make(ref, 1, c, 0, 0, 0);
+    mm_blocks_make(ref, 1, c, 0, MM_FIRST_SOME, 0);
     unit_eq(of(c)->count, 1);
     unit_eq(made_at(c, 0), mm_made_make(0, 0));
     unit_eq(made_at(c, 1), mm_made_none(1));
     unit_eq(of(c)->makers, 0);
-    mm_blocks_make(ref, 1, c, 1, 0, 0);
+    mm_blocks_make(ref, 1, c, 1, MM_FIRST_SOME, 0);
     unit_eq(made_at(c, 1), mm_made_make(1, MM_MADE_NO_PAGES));
     unit_eq(of(c)->count, 1);
     unit_eq(of(c)->makers, 0);
     unit_sound(&heap, UNIT_ANY);
     of(c)->tickets = 5 * slices;
-    mm_blocks_make(ref, 1, c, 3, 0, 0);
+    mm_blocks_make(ref, 1, c, 3, MM_FIRST_SOME, 0);
     unit_eq(made_at(c, 3), mm_made_make(3, MM_MADE_NO_PAGES));
     unit_eq(made_at(c, 4), mm_made_none(4)); /* not "no pages": its maker may find some */
     room_again();
-    mm_blocks_make(ref, 1, c, 4, 0, 0);
+    mm_blocks_make(ref, 1, c, 4, MM_FIRST_SOME, 0);
     unit_eq(made_at(c, 4), mm_made_make(4, 1));
     unit_fresh(&heap, SEGMENTS);
 }
