@@ -45,31 +45,31 @@ MM_FN void mm_tickets_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
 MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) { return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE); }
 
 /* Whether the heap has so much free memory that nobody need be sparing with it: MM_AMPLE_SEGMENTS, and 1/MM_AMPLE_SHARE of all that is mapped. */
-MM_FN int mm_is_ample(uint64_t free_count, uint64_t mapped) { return free_count >= MM_AMPLE_SEGMENTS && free_count * MM_AMPLE_SHARE >= mapped; }
-MM_FN int mm_heap_is_ample(const struct mm_heap_ref *ref) { return mm_is_ample(mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_grow_mapped(ref)); }
+MM_FN int mm_heap_is_ample(const struct mm_heap_ref *ref) {
+    const uint64_t free_count = mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mapped = mm_grow_mapped(ref);
+    return free_count >= MM_AMPLE_SEGMENTS && free_count * MM_AMPLE_SHARE >= mapped;
+}
 
 /* What a maker looks at. All loads are under way together, since everybody who waits for the block waits for them. */
 struct mm_make_view {
-    uint64_t free_count, mapped;
     uint32_t tickets, count;
+    int is_ample;
 };
 MM_FN struct mm_make_view mm_make_look(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    const struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_grow_mapped(ref), mm_load_relaxed_u32(&of->tickets),
-                                      mm_load_relaxed_u32(&of->count)};
+    const struct mm_make_view view = {mm_load_relaxed_u32(&of->tickets), mm_load_relaxed_u32(&of->count), mm_heap_is_ample(ref)};
     return view;
 }
-MM_FN int mm_view_is_ample(struct mm_make_view view) { return mm_is_ample(view.free_count, view.mapped); }
 /* The number of warps that may make blocks of class c at the same time, less one. */
 MM_FN uint32_t mm_makers_most(const struct mm_heap_ref *ref, uint32_t c, struct mm_make_view view) {
-    return mm_view_is_ample(view) ? MM_MAKERS_ALL : (view.count << ref->classes[c].page_shift) / MM_MAKER_PAGES;
+    return view.is_ample ? MM_MAKERS_ALL : (view.count << ref->classes[c].page_shift) / MM_MAKER_PAGES;
 }
 /* Whether one more warp may; *is_ample: whether the heap is. */
 MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c, int *is_ample) {
-    struct mm_make_view view = {mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mm_grow_mapped(ref), 0, 0}; /* thousands look: no more than they need */
     const uint32_t makers = mm_load_relaxed_u32(&mm_class_at(ref, c)->makers);
-    *is_ample = mm_view_is_ample(view);
-    if (!*is_ample) view.count = mm_load_relaxed_u32(&mm_class_at(ref, c)->count);
+    struct mm_make_view view = {0, 0, mm_heap_is_ample(ref)}; /* thousands look: no more than they need */
+    *is_ample = view.is_ample;
+    if (!view.is_ample) view.count = mm_load_relaxed_u32(&mm_class_at(ref, c)->count);
     return makers <= mm_makers_most(ref, c, view);
 }
 MM_FN void mm_maker_end(const struct mm_heap_ref *ref, uint32_t c) { mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, ~0u); }
@@ -100,7 +100,7 @@ MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t 
     const struct mm_class k = ref->classes[c];
     const uint32_t drawn = view.tickets - number * k.slices, most = MM_SEGMENT_PAGES >> k.page_shift, share = view.count / MM_MAKE_SHARE;
     uint32_t slice;
-    if (mm_view_is_ample(view)) return first == MM_FIRST_ONE ? mm_make_group(k) : most;
+    if (view.is_ample) return first == MM_FIRST_ONE ? mm_make_group(k) : most;
     if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT) return most;
     const uint32_t unit = mm_class_block_of(k, drawn - 1, &slice) + 1;
     return mm_at_most(unit > share ? unit : share, most);
@@ -182,12 +182,12 @@ MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here,
     uint32_t unit = 0, ahead = 0, claimed[MM_MAKE_EACH], all = 0, segment = MM_TREE_NONE, base = 0;
     uint64_t groups = 0;
     if (lane == leader) {
-        const struct mm_make_view view = mm_make_look(ref, c);
         const uint64_t seen = mm_load_relaxed_u64(mm_made_at(ref, c, number));
+        const struct mm_make_view view = mm_make_look(ref, c);
         if (mm_maker_begin(ref, c, view, first == MM_FIRST_LATE)) {
             if (mm_made_claim(ref, c, number, seen)) unit = mm_at_most(mm_make_unit(ref, c, number, view, first), MM_MAKE_EACH * many);
             else mm_maker_end(ref, c);
-            ahead = first == MM_FIRST_ONE && mm_view_is_ample(view) ? MM_SEGMENT_PAGES >> ref->classes[c].page_shift : 0;
+            ahead = first == MM_FIRST_ONE && view.is_ample ? MM_SEGMENT_PAGES >> ref->classes[c].page_shift : 0;
         }
     }
     mm_warp_sync(here);
@@ -249,7 +249,7 @@ MM_FN enum mm_ticket mm_ticket_look(const struct mm_heap_ref *ref, uint32_t c, u
     return mm_maker_may(ref, c, &is_ample) && mm_make_is_alone(ref, c, number, is_ample && first == MM_FIRST_ONE) ? MM_TICKET_MAKE : MM_TICKET_WAITS;
 }
 
-/* Lanes with `go` have tickets of class c. They wait for the blocks for a while, and claim the slices; but if one of them has the first ticket of a segment's
+/* Lanes with `go` have tickets of class c. They wait for the blocks for a while, and claim the slices; but if one of them has the first ticket of a group's
  * blocks, for which others wait, they do not wait here. Returns the address, or 0: to mm_slice_malloc with the ticket. All lanes of `here` call. */
 MM_FN_RARE uint64_t mm_ticket_claim(const struct mm_heap_ref *ref, uint32_t here, int go, uint32_t c, uint32_t ticket) {
     uint32_t slice;

@@ -365,7 +365,7 @@ static void retire_any_at(void) {
     if (steps_++ == at_) retire_any();
 }
 START_TEST(made_by_lanes) {
-    static const uint32_t bytes[] = {16, 48, 8192};
+    static const uint32_t bytes[] = {16, 48, MM_PAGE_BYTES / 2}; /* a segment has four blocks of the last one */
     c_ = mm_class_of(bytes[_i]), is_one_ = _i == 2;
     const uint64_t more = is_one_ ? MM_AMPLE_SEGMENTS : 0;
     for (uint32_t seed = 0; seed < 6; seed++)

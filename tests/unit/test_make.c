@@ -196,21 +196,22 @@ END_TEST
 
 /* A heap is ample with so many free segments that are so large a share of what is mapped. */
 START_TEST(ample) {
-    const uint64_t least = MM_AMPLE_SEGMENTS;
-    unit_eq(mm_is_ample(least, least), 1);
-    unit_eq(mm_is_ample(least - 1, least - 1), 0);
-    unit_eq(mm_is_ample(least, least * MM_AMPLE_SHARE), 1);
-    unit_eq(mm_is_ample(least, least * MM_AMPLE_SHARE + 1), 0);
-    unit_eq(mm_is_ample(2 * least, 2 * least * MM_AMPLE_SHARE), 1);
-    unit_eq(mm_is_ample(2 * least - 1, 2 * least * MM_AMPLE_SHARE), 0);
-    const uint64_t was = mm_heap_of(ref)->free_count, mapped = mm_heap_of(ref)->grow.mapped;
-    mm_heap_of(ref)->free_count = least;
-    unit_eq(mm_heap_is_ample(ref), 1);
-    unit_eq(mm_view_is_ample(mm_make_look(ref, 3)), 1);
-    mm_heap_of(ref)->grow.mapped = least * MM_AMPLE_SHARE + 1;
-    unit_eq(mm_heap_is_ample(ref), 0);
-    unit_eq(mm_view_is_ample(mm_make_look(ref, 3)), 0);
-    mm_heap_of(ref)->free_count = was, mm_heap_of(ref)->grow.mapped = mapped;
+    const uint64_t least = MM_AMPLE_SEGMENTS, was = mm_heap_of(ref)->free_count, is_mapped = mm_heap_of(ref)->grow.mapped;
+    const struct {
+        uint64_t free_count, mapped;
+        int is_ample;
+    } cases[] = {{least, least, 1},
+                 {least - 1, least - 1, 0},
+                 {least, least * MM_AMPLE_SHARE, 1},
+                 {least, least * MM_AMPLE_SHARE + 1, 0},
+                 {2 * least, 2 * least * MM_AMPLE_SHARE, 1},
+                 {2 * least - 1, 2 * least * MM_AMPLE_SHARE, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mm_heap_of(ref)->free_count = cases[i].free_count, mm_heap_of(ref)->grow.mapped = cases[i].mapped;
+        unit_eq(mm_heap_is_ample(ref), cases[i].is_ample);
+        unit_eq(mm_make_look(ref, 3).is_ample, cases[i].is_ample);
+    }
+    mm_heap_of(ref)->free_count = was, mm_heap_of(ref)->grow.mapped = is_mapped;
 }
 END_TEST
 
