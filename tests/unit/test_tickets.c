@@ -182,12 +182,25 @@ START_TEST(tickets_begin_again) {
 }
 END_TEST
 
+/* The numbers of a group in an ample heap: a share of a segment's, but no fewer slices than MM_MAKE_LEAST, if the segment has as many. */
+START_TEST(groups) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const struct mm_class k = ref->classes[c];
+        const uint32_t most = MM_SEGMENT_PAGES >> k.page_shift, group = mm_make_group(k), share = most / MM_MAKE_AHEAD;
+        unit_eq(most % group, 0);
+        unit_holds(group * k.slices >= MM_MAKE_LEAST || group == most, "class %u: a group of %u", c, group);
+        unit_holds(group == (share == 0 ? 1 : share) || group / 2 * k.slices < MM_MAKE_LEAST, "class %u: a group of %u", c, group);
+    }
+    unit_eq(mm_make_group(ref->classes[0]), MM_SEGMENT_PAGES / MM_MAKE_AHEAD);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("tickets");
     TCase *tests = tcase_create("blocks");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {several_at_once, fewer_pages, no_pages, ticket_of_a_block_that_is_there, ticket_of_long_ago, nobody_depends_on_a_maker};
+    const TTest *const all[] = {several_at_once, fewer_pages, no_pages, ticket_of_a_block_that_is_there, ticket_of_long_ago, nobody_depends_on_a_maker, groups};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, tickets_begin_again, 0, 5);
     suite_add_tcase(suite, tests);
