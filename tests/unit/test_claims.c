@@ -194,7 +194,7 @@ START_TEST(looks_after_any_rounds) {
     for (uint32_t round = 0; round < ROUNDS; round++) {
         uint32_t ticket = of(c_)->tickets;
         const uint32_t here = 1 + random_below(MM_WARP_ALL);
-        of(c_)->stays_ns = mm_now_ns() + 3600ull * 1000000000; /* not until the lanes are late on a slow machine */
+        of(c_)->stays_ns = mm_now_ns() + 3600ull * 1000000000; /* so far ahead that no machine is too slow */
         need_ = here & (random_below(2) ? MM_WARP_ALL : random_below(MM_WARP_ALL));
         if (need_ == 0) need_ = here;
         for (uint32_t lane = 0; lane < UNIT_LANES; lane++) rounds_of[lane] = random_below(2) ? MM_SAMPLE_POOR - 1 : random_below(9), got_of[lane] = 1;
