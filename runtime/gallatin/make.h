@@ -10,12 +10,12 @@
  *   those for which no tickets are drawn yet. The lanes with the first tickets of the others make their blocks only if that one is done and has not made them.
  *   While the heap is ample, the leader of a group takes a whole segment, for warps that want one class: lanes that want several would wait for each other's
  *   leaders. (With several makers of one segment each took one, and had to list what it did not use: 131,072 requests of 16 B in a fresh heap took 75 us, and
- *   take 32.) For smaller slices the group is only 1/MM_MAKE_AHEAD of the segment's blocks. The others have no numbers, and nobody waits for them: cursors come
- *   to them, so that the class need not grow again soon.
+ *   take 32.) The group is 1/MM_MAKE_AHEAD of the segment's blocks if these have MM_MAKE_LEAST slices, else a larger part. The other blocks have no numbers, and
+ *   nobody waits for them: cursors come to them, so that the class need not grow again soon.
  * Making. Become one of few makers (so that each makes many blocks); claim numbers by compare-and-swap of made; take pages; write their owners; then the words;
  *   then the blocks' entries in the table; then made. One fence stands before each of the last three, for all blocks. As soon as an entry is there any lane
- *   may claim the slices, also slices for which tickets were drawn: a lane that comes late draws anew. If there are fewer pages than numbers, the last numbers
- *   are given up.
+ *   may claim the slices, also slices for which tickets were drawn: a lane that comes late draws anew. If there are fewer pages than blocks, those
+ *   without numbers are given up first, then the last numbers.
  *   The first block is made with the slices of its maker's warp in the first word allocated. So no other thread can retire the block before its maker has its
  *   slice, and of several warps that make blocks and retire each other's, one always makes progress.
  * made. A ring of MM_MADE words for each class: the number and place of a block that is being made or was made. A later block may take the word at any time.
@@ -46,8 +46,8 @@ MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
 
 /* Whether the heap has so much free memory that nobody need be sparing with it: MM_AMPLE_SEGMENTS, and 1/MM_AMPLE_SHARE of all that is mapped. */
 MM_FN int mm_heap_is_ample(const struct mm_heap_ref *ref) {
-    const uint64_t free_count = mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mapped = mm_grow_mapped(ref);
-    return free_count >= MM_AMPLE_SEGMENTS && free_count * MM_AMPLE_SHARE >= mapped;
+    const int64_t free_count = (int64_t)mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mapped = (int64_t)mm_grow_mapped(ref);
+    return free_count >= (int64_t)MM_AMPLE_SEGMENTS && free_count * MM_AMPLE_SHARE >= mapped; /* below 0 while it lags */
 }
 
 /* What a maker looks at. All loads are under way together, since everybody who waits for the block waits for them. */
@@ -87,30 +87,31 @@ enum mm_first {
     MM_FIRST_SOME, /* it has, and others want other classes: they would wait for the leader, too */
     MM_FIRST_LATE  /* it has, and has waited long enough for others to make it */
 };
-/* The numbers of a group of class k in an ample heap, for warps that want one class: 1/MM_MAKE_AHEAD of a segment's blocks; more if these have few slices. */
+/* The numbers of a group of class k in an ample heap, for warps that want one class: 1/MM_MAKE_AHEAD of a segment's blocks; more if these have fewer than
+ * MM_MAKE_LEAST slices. */
 MM_FN uint32_t mm_make_group(struct mm_class k) {
-    uint32_t n = (MM_SEGMENT_PAGES >> k.page_shift) / MM_MAKE_AHEAD;
+    uint32_t n = MM_SEGMENT_PAGES >> k.page_shift;
     MM_ROLLED
-    while (n * k.slices < MM_MAKE_LEAST && n < MM_SEGMENT_PAGES >> k.page_shift) n = n == 0 ? 1 : 2 * n;
+    for (uint32_t share = 1; share < MM_MAKE_AHEAD && n > 1 && n / 2 * k.slices >= MM_MAKE_LEAST; share *= 2) n /= 2;
     return n;
 }
-/* The number of blocks that are made from `number` on, for the first of which the caller has a ticket: in an ample heap a group's for
- * MM_FIRST_ONE, else a segment's; else those for which tickets are drawn, and at least 1/MM_MAKE_SHARE of the class, at most a segment's. */
-MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, struct mm_make_view view, enum mm_first first) {
-    const struct mm_class k = ref->classes[c];
-    const uint32_t drawn = view.tickets - number * k.slices, most = MM_SEGMENT_PAGES >> k.page_shift, share = view.count / MM_MAKE_SHARE;
-    uint32_t slice;
-    if (view.is_ample) return first == MM_FIRST_ONE ? mm_make_group(k) : most;
-    if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT) return most;
-    const uint32_t unit = mm_class_block_of(k, drawn - 1, &slice) + 1;
-    return mm_at_most(unit > share ? unit : share, most);
-}
 /* The block whose maker is expected to make this one, too: the first of an aligned group, of mm_make_group (is_wide) or of a share of the number. Sizes of
- * groups are powers of two, so who is a leader for callers of the one kind is one for those of the other that have no wider groups. */
+ * groups are powers of two: who leads a wide group leads all narrower ones of the other kind, too. A lane may wait for a leader that waits for a wider one's. */
 MM_FN uint32_t mm_make_leader(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, int is_wide) {
     const uint32_t most = MM_SEGMENT_PAGES >> ref->classes[c].page_shift, share = number / MM_MAKE_SHARE;
     if (is_wide) return number & ~(mm_make_group(ref->classes[c]) - 1);
     return number & ~((share >= most ? most : share == 0 ? 1 : 1u << (31 - mm_clz_u32(share))) - 1);
+}
+/* How many numbers, from `number` on, of which the caller has the first ticket, are claimed: in an ample heap the rest of its group for MM_FIRST_ONE, else as many
+ * as a segment has blocks; else those for which tickets are drawn, and at least 1/MM_MAKE_SHARE of the class, at most a segment's. */
+MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, struct mm_make_view view, enum mm_first first) {
+    const struct mm_class k = ref->classes[c];
+    const uint32_t drawn = view.tickets - number * k.slices, most = MM_SEGMENT_PAGES >> k.page_shift, share = view.count / MM_MAKE_SHARE;
+    uint32_t slice;
+    if (view.is_ample) return first == MM_FIRST_ONE ? mm_make_leader(ref, c, number, 1) + mm_make_group(k) - number : most;
+    if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT) return most;
+    const uint32_t unit = mm_class_block_of(k, drawn - 1, &slice) + 1;
+    return mm_at_most(unit > share ? unit : share, most);
 }
 /* Whether the lane with the first ticket of a block need not wait for the block's leader: it is the leader, or the leader is made without it. */
 MM_FN int mm_make_is_alone(const struct mm_heap_ref *ref, uint32_t c, uint32_t number, int is_wide) {
@@ -187,7 +188,7 @@ MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here,
         if (mm_maker_begin(ref, c, view, first == MM_FIRST_LATE)) {
             if (mm_made_claim(ref, c, number, seen)) unit = mm_at_most(mm_make_unit(ref, c, number, view, first), MM_MAKE_EACH * many);
             else mm_maker_end(ref, c);
-            ahead = first == MM_FIRST_ONE && view.is_ample ? MM_SEGMENT_PAGES >> ref->classes[c].page_shift : 0;
+            if (first == MM_FIRST_ONE && view.is_ample && mm_make_leader(ref, c, number, 1) == number) ahead = MM_SEGMENT_PAGES >> ref->classes[c].page_shift;
         }
     }
     mm_warp_sync(here);

@@ -120,8 +120,8 @@ MM_FN_RARE uint64_t mm_class_look_soon(const struct mm_heap_ref *ref, uint32_t h
 }
 
 /* Lanes with `go`, which want class c and got nothing from their first draw, draw again: up to MM_DRAWS times, as long as 1/MM_DRAWS_SHARE of those who draw
- * succeed. Returns the address, or a ticket as mm_token_grow makes it, or 0. All lanes of `here` call. A function of its own: with this loop in the middle of
- * malloc ptxas confused lanes that are apart there (docs/explanation/lessons.md). */
+ * succeed, whatever their classes. Returns the address, or a ticket as mm_token_grow makes it, or 0. All lanes of `here` call. A function of its own: with such a
+ * loop in the middle of malloc a benchmark crashed, and why is not known (docs/explanation/lessons.md). */
 MM_FN_RARE uint64_t mm_slices_draw(const struct mm_heap_ref *ref, uint32_t here, int go, uint32_t c) {
     const uint32_t group = mm_warp_match(here, c);
     uint32_t need = mm_warp_ballot(here, go), turn = 0;
@@ -228,7 +228,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             const uint64_t q = mm_slices_claim(ref, here, mm_entry_is_of(entry, c), entry, slice, c);
             if (is_there && q == 0) mm_tickets_skip(ref, c, number);
             if (q != 0) p = q, stage = MM_STAGE_DONE;
-            else if (is_gone) stage = MM_STAGE_DRAW, rounds = 0;
+            else if (is_gone) stage = MM_STAGE_DRAW;
             else if (is_block || (is_made && !is_there && !(is_first && sees != MM_TICKET_BUSY) && polls >= MM_MAKE_POLLS)) stage = MM_STAGE_GROW;
             else if (is_there) {
                 const struct mm_seen none = {0, 0, 0};

@@ -352,12 +352,14 @@ static void make_mine(uint32_t lane) {
     (void)lane;
     mm_blocks_make(ref, here_, c_, number_, is_one_ ? MM_FIRST_ONE : MM_FIRST_LATE, 0);
 }
+static uint32_t went_; /* pages of blocks that it retired */
 static void retire_any(void) {
     for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) {
         if (*mm_page_owner(ref, page) == MM_OWNER_NOBODY) continue;
         const uint64_t entry = mm_entry_make(mm_word_generation(word_at(page, 0)), page, c_);
         const int is_there = mm_table_has(ref, c_, entry);
         const uint32_t got = mm_blocks_retire(ref, 1, page);
+        went_ += got;
         unit_holds(got == 0 || is_there, "page %u: a block goes that is not in the table", page);
     }
 }
@@ -370,7 +372,7 @@ START_TEST(made_by_lanes) {
     const uint64_t more = is_one_ ? MM_AMPLE_SEGMENTS : 0;
     for (uint32_t seed = 0; seed < 6; seed++)
         for (at_ = 0, steps_ = 1; at_ <= steps_; at_ += 1 + (long)random_below(3)) {
-            number_ = first_ticket(c_), steps_ = 0;
+            number_ = first_ticket(c_), steps_ = 0, went_ = 0;
             of(c_)->tickets += 7 * mm_class_slices(c_);
             unit_warps_each_step = retire_any_at;
             mm_heap_of(ref)->free_count += more;
@@ -378,6 +380,7 @@ START_TEST(made_by_lanes) {
             unit_warps_each_step = NULL;
             mm_heap_of(ref)->free_count -= more;
             dense(c_, of(c_)->count);
+            if (is_one_) unit_eq((of(c_)->count << mm_class_page_shift(c_)) + went_, MM_SEGMENT_PAGES);
             unit_fresh(&heap, SEGMENTS);
         }
 }

@@ -205,7 +205,8 @@ START_TEST(ample) {
                  {least, least * MM_AMPLE_SHARE, 1},
                  {least, least * MM_AMPLE_SHARE + 1, 0},
                  {2 * least, 2 * least * MM_AMPLE_SHARE, 1},
-                 {2 * least - 1, 2 * least * MM_AMPLE_SHARE, 0}};
+                 {2 * least - 1, 2 * least * MM_AMPLE_SHARE, 0},
+                 {~0ull, 8, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mm_heap_of(ref)->free_count = cases[i].free_count, mm_heap_of(ref)->grow.mapped = cases[i].mapped;
         unit_eq(mm_heap_is_ample(ref), cases[i].is_ample);
@@ -236,28 +237,31 @@ START_TEST(unit_while_ample) {
 }
 END_TEST
 
-/* The blocks of a segment that have no numbers: nobody has tickets for them, and no word of made names them. None if other classes are wanted, too, or if the
- * heap is not ample. A lane makes at most MM_MAKE_EACH. */
+/* The blocks of a segment that have no numbers: nobody has tickets for them, and no word of made names them. Only the leader of a group makes any, in an ample
+ * heap, if no other class is wanted; others make the rest of their group. A lane makes at most MM_MAKE_EACH. */
 START_TEST(made_ahead) {
     int is_any = 0;
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        for (int is_one = 0; is_one < 2; is_one++)
-            for (int is_ample = 0; is_ample < 2; is_ample++) {
-                new_heap();
-                const struct mm_class k = ref->classes[c];
-                const uint32_t most = mm_at_most(MM_SEGMENT_PAGES >> k.page_shift, MM_MAKE_EACH), number = first_ticket(c);
-                const uint32_t numbered = !is_ample ? 1 : is_one ? mm_at_most(mm_make_group(k), most) : most;
-                for (uint32_t i = numbered; i <= most; i++) claim(c, number + i); /* others make these */
-                if (is_ample) mm_heap_of(ref)->free_count += MM_AMPLE_SEGMENTS;
-                mm_blocks_make(ref, 1, c, number, is_one ? MM_FIRST_ONE : MM_FIRST_SOME, 0);
-                if (is_ample) mm_heap_of(ref)->free_count -= MM_AMPLE_SEGMENTS;
-                unit_eq(of(c)->count, is_ample ? most : 1);
-                for (uint32_t i = 0; i < numbered; i++) unit_eq(made_at(c, number + i), mm_made_make(number + i, i));
-                for (uint32_t i = numbered; i <= most; i++) unit_eq(made_at(c, number + i), mm_made_make(number + i, MM_MADE_BUSY));
-                is_any |= numbered < most && is_ample;
-                unit_sound(&heap, 0);
-                unit_fresh(&heap, SEGMENTS);
-            }
+    for (uint32_t n = 0; n < 8 * MM_CLASS_COUNT; n++) {
+        new_heap();
+        const uint32_t c = n / 8, number = n % 2, is_one = n / 2 % 2, is_ample = n / 4 % 2;
+        const struct mm_class k = ref->classes[c];
+        const uint32_t most = mm_at_most(MM_SEGMENT_PAGES >> k.page_shift, MM_MAKE_EACH), group = mm_make_group(k);
+        const uint32_t numbered = !is_ample ? 1 : is_one ? mm_at_most(group - number % group, most) : most;
+        const uint32_t all = is_ample && is_one && number % group == 0 ? most : numbered;
+        of(c)->tickets = number * k.slices;
+        unit_eq(first_ticket(c), number);
+        const int others = all > numbered; /* others make the following numbers */
+        for (uint32_t i = numbered; others && i <= most; i++) claim(c, number + i);
+        if (is_ample) mm_heap_of(ref)->free_count += MM_AMPLE_SEGMENTS;
+        mm_blocks_make(ref, 1, c, number, is_one ? MM_FIRST_ONE : MM_FIRST_SOME, 0);
+        if (is_ample) mm_heap_of(ref)->free_count -= MM_AMPLE_SEGMENTS;
+        unit_eq(of(c)->count, all);
+        for (uint32_t i = 0; i < numbered; i++) unit_eq(made_at(c, number + i), mm_made_make(number + i, i));
+        for (uint32_t i = numbered; i <= most; i++) unit_eq(made_at(c, number + i), others ? mm_made_make(number + i, MM_MADE_BUSY) : 0);
+        is_any |= numbered < all;
+        unit_sound(&heap, 0);
+        unit_fresh(&heap, SEGMENTS);
+    }
     unit_eq(is_any, 1);
 }
 END_TEST

@@ -6,6 +6,10 @@
 #define UNIT_WARPS 6
 #include "tests/unit/warps.h"
 
+#undef MM_MAKE_AHEAD /* so few numbers that eight lanes make blocks ahead, too, where segments are free */
+#define MM_MAKE_AHEAD 16
+#undef MM_MAKE_LEAST
+#define MM_MAKE_LEAST 32
 /* Far more than a call takes; or so few that a bound may pass. */
 #undef MM_WAIT_ITERATIONS
 #define MM_WAIT_ITERATIONS wait_iterations
@@ -78,7 +82,7 @@ static const struct {
     uint32_t count, segments;
     int is_enough;
 } cases[] = {{small, 6, 64, 1}, {large, 6, 512, 1}, {wide, 8, 1024, 1}, {one, 1, 256, 1}, {runs, 3, 2048, 1}, {same, 1, 16, 1},
-             {large, 6, 24, 0}, {wide, 8, 16, 0},   {small, 6, 2, 0},   {small, 6, 1, 0}, {same, 1, 1, 0}};
+             {same, 1, 256, 1}, {large, 6, 24, 0},  {wide, 8, 16, 0},   {small, 6, 2, 0}, {small, 6, 1, 0},   {same, 1, 1, 0}};
 #define CASES (sizeof cases / sizeof *cases)
 
 static void run_case(uint32_t n, uint32_t seed, long most_steps) {
