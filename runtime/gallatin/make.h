@@ -46,8 +46,8 @@ MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
 
 /* Whether the heap has so much free memory that nobody need be sparing with it: MM_AMPLE_SEGMENTS, and 1/MM_AMPLE_SHARE of all that is mapped. */
 MM_FN int mm_heap_is_ample(const struct mm_heap_ref *ref) {
-    const int64_t free_count = (int64_t)mm_load_relaxed_u64(&mm_heap_of(ref)->free_count), mapped = (int64_t)mm_grow_mapped(ref);
-    return free_count >= (int64_t)MM_AMPLE_SEGMENTS && free_count * MM_AMPLE_SHARE >= mapped; /* below 0 while it lags */
+    const int32_t mapped = (int32_t)mm_grow_mapped(ref), free_count = (int32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->free_count); /* below 0 while it lags */
+    return free_count >= (int32_t)MM_AMPLE_SEGMENTS && free_count >= mapped / MM_AMPLE_SHARE;
 }
 
 /* What a maker looks at. All loads are under way together, since everybody who waits for the block waits for them. */

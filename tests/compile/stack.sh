@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # stack.sh MMNVCC IMAGES DIR ARCH...: checks how much of a kernel's stack the allocator uses, with both device libraries. Each thread has 1,024
-# bytes by default; the allocator must leave at least 8 for the kernel's own frame (8 on sm_121 with 24 registers; 16 and more otherwise). For
+# bytes by default; the allocator must leave at least 8 for the kernel's own frame (8 on sm_75; 16 and more otherwise). For
 # a kernel that needs more, CUDA allocates memory for all threads of the device, and waits for all kernels. Ends with "stack: N passed, M failed".
 set -u
 mmnvcc=$1 images=$2 dir=$3 most=1016 passed=0 failed=0

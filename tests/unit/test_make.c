@@ -203,7 +203,7 @@ START_TEST(ample) {
     } cases[] = {{least, least, 1},
                  {least - 1, least - 1, 0},
                  {least, least * MM_AMPLE_SHARE, 1},
-                 {least, least * MM_AMPLE_SHARE + 1, 0},
+                 {least, (least + 1) * MM_AMPLE_SHARE, 0},
                  {2 * least, 2 * least * MM_AMPLE_SHARE, 1},
                  {2 * least - 1, 2 * least * MM_AMPLE_SHARE, 0},
                  {~0ull, 8, 0}};
