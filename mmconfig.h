@@ -130,6 +130,7 @@
 /* Blocks of a class whose places are remembered for waiting lanes (make.h). A lane whose word is overwritten must draw again, so there are about as many
  * words as warps on a GPU (8,448 on an H100), each of which may wait for a block. 2.9 MB for all classes. */
 #define MM_MADE 8192u
+
 /* A heap is ample while it has so many free segments, and this share of what is mapped is free. */
 #define MM_AMPLE_SEGMENTS 64
 #define MM_AMPLE_SHARE 4
