@@ -142,9 +142,9 @@
 
 /* A warp that makes blocks makes at least this share of its class, so that it takes whole segments for a large class, and few warps search for pages. */
 #define MM_MAKE_SHARE 8
-/* While the heap is ample, it makes a whole segment's: mmbench's churn, 131,072 threads, H200: 660 us, 1,400 without. Of these, 1/MM_MAKE_AHEAD are for tickets,
- * or as many as have MM_MAKE_LEAST slices, for warps that want one class: the first 1,000,000 of 16 B take 95 us, 206 if all are (1 KiB: 150, 235). Without LEAST each warp makes a segment
- * for 32 of 8 KiB, and that takes 860, not 350. */
+/* While the heap is ample, it makes a whole segment's: mmbench's churn, 131,072 threads, H200: 660 us, 1,400 without. For warps that want one class only
+ * 1/MM_MAKE_AHEAD of these are for tickets, or as many as have MM_MAKE_LEAST slices: the first 1,000,000 of 16 B take 95 us, 206 if all are (1 KiB: 150, 235).
+ * Without LEAST each warp makes a segment for 32 of 8 KiB, and that takes 860, not 350. */
 #define MM_MAKE_AHEAD 4
 #define MM_MAKE_LEAST 256
 
