@@ -24,7 +24,7 @@
 
 /* Version of the interface between device code and libmm.so.1; a part of the heap variable's name. Raise it when struct mm_heap_ref, or anything that
  * is reached through it, changes its meaning. */
-#define MM_ABI_VERSION 16
+#define MM_ABI_VERSION 17
 /* libmm.so.1 recognises modules of this many earlier and this many later versions, to report them. */
 #define MM_ABI_OTHERS 8
 
@@ -127,9 +127,10 @@
  * probability of 0.2, and the following search for pages retires blocks for 20 ms; for 256 words the probability is 2e-6. */
 #define MM_SAMPLE_POOR 256
 
-/* Blocks of a class whose places are remembered for waiting lanes (make.h). A lane whose word is overwritten must draw again, so there are about as many
- * words as warps on a GPU (8,448 on an H100), each of which may wait for a block. 2.9 MB for all classes. */
-#define MM_MADE 8192u
+/* Log2 of the most blocks of a class whose places are remembered for waiting lanes (make.h). A lane whose word is overwritten must draw again, so there are
+ * about as many words as warps on a GPU (8,448 on an H100), each of which may wait for a block; fewer where a block has more slices than a warp lanes. 2.3 MB
+ * for all classes, which have at least MM_MADE_WORDS words. */
+#define MM_MADE_SHIFT 13
 
 /* A heap is ample while it has so many free segments, and this share of what is mapped is free. */
 #define MM_AMPLE_SEGMENTS 64
@@ -351,10 +352,13 @@
 /* Most architectures in one machine for which a library is linked, one image each. */
 #define MM_LINK_ARCHS_MAX 8
 
-/* Initial size of a heap by default: 16 MiB, twice CUDA's. The metadata add 16 MiB on a device of 80 GB, 22 on one of 140 GB. */
+/* Initial size of a heap by default: 16 MiB, twice CUDA's. The metadata add 6 MiB. */
 #define MM_HOST_FIRST_SEGMENTS 16
+/* Where the header of a heap begins in a page of the driver (layout.h): before it lie what describes the first 240 segments. A power of two, so that the words
+ * that all threads access lie as they would at the beginning of a page. */
+#define MM_NEAR_BYTES (64u << 10)
 
-/* Size of the buffer of zeros from which metadata are cleared by copies (14 MiB of metadata on a device of 128 GiB). ZEROS is in each heap's page-locked
+/* Size of the buffer of zeros from which metadata are cleared by copies (4 MiB). ZEROS is in each heap's page-locked
  * host memory. ZEROS_FEW is used where there is none; it is pageable, so the driver copies it once more. */
 #define MM_HOST_ZEROS_BYTES (1u << 20)
 #define MM_HOST_ZEROS_FEW_BYTES (64u << 10)
@@ -496,6 +500,7 @@ MM_STATIC_ASSERT(MM_HOST_STEP_SEGMENTS_MIN <= MM_HOST_STEP_SEGMENTS_MAX, "steps 
 #define MM_CLASS_COUNT (4 * (MM_SLICE_SHIFT_MAX - 6) + 4)
 MM_STATIC_ASSERT(MM_CLASS_COUNT < 64, "a class fits in six bits, class + 1 in a byte beside spans");
 #define MM_CURSORS (1u << MM_CURSORS_SHIFT)
+#define MM_MADE_WORDS (32u << MM_MADE_SHIFT)
 #define MM_EXTENT (1u << MM_EXTENT_SHIFT)
 
 #define MM_FIT_TLSF_LISTS (1u << MM_FIT_TLSF_SHIFT)
@@ -518,6 +523,6 @@ MM_STATIC_ASSERT(MM_FIT_TLSF_LISTS <= 32, "the bits of the lists of a power of t
  * names, so they must not be longer. '$' is reserved for implementations. */
 #define MM_LINKED_NEW "mm$new"
 #define MM_LINKED_ALIGNED_NEW "mm$aligned_new"
-#define MM_HEAP_REF_BYTES 1624
+#define MM_HEAP_REF_BYTES 1616
 
 #endif

@@ -70,17 +70,31 @@ MM_FN_RARE void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t 
     return p;
 }
 
+/* How many bytes from the heap's beginning on have owners that may be read, if the caller may see as few as there were when its kernel began. 0 in a closed heap. */
+MM_FN uint64_t mm_heap_open_bytes(const struct mm_heap_ref *ref, const void *p) {
+    const uint64_t open_bytes = ref->open_bytes;
+    if (MM_LIKELY((uint64_t)p - ref->user_base < open_bytes) || open_bytes == 0) return open_bytes;
+    return mm_load_cached_u64(&mm_heap_of(ref)->grow.reached) << MM_SEGMENT_SHIFT;
+}
+
 /* free, first part: returns what is left (core/handles.h), 0 if nothing. Full warps do not share the code with others, whose slices are left. */
-MM_FN uint64_t mm_heap_release_warp(const struct mm_heap_ref *ref, const void *p) { return mm_small_mark_warp(ref, mm_small_locate(ref, p, ref->open_bytes)); }
+MM_FN uint64_t mm_heap_release_warp(const struct mm_heap_ref *ref, const void *p) {
+    return mm_small_mark_warp(ref, mm_small_locate(ref, p, mm_heap_open_bytes(ref, p)));
+}
 /* Frees a slice that is left. Returns what is left for mm_heap_free_other. */
 MM_FN uint64_t mm_heap_release_left(const struct mm_heap_ref *ref, uint64_t left) { return MM_ALLOCATOR_WARPS ? mm_small_mark(ref, left) : left; }
 
 /* Both: for any lanes. */
 MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, const void *p) { return mm_heap_release_left(ref, mm_heap_release_warp(ref, p)); }
 
-/* The same outside of the fast path, in a heap of so many bytes. */
-MM_FN_RARE uint64_t mm_heap_release_in(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) {
-    return mm_small_mark(ref, mm_small_locate(ref, p, bytes));
+/* The same outside of the fast path, for all memory that was mapped once. */
+MM_FN_RARE uint64_t mm_heap_release_any(const struct mm_heap_ref *ref, const void *p) {
+    return mm_small_mark(ref, mm_small_locate(ref, p, mm_heap_reached(ref)));
+}
+/* The same for what the fast path took for foreign, since the heap has grown. All else is left. */
+MM_FN uint64_t mm_heap_release_far(const struct mm_heap_ref *ref, uint64_t left) {
+    if (mm_deferred_kind(left) != MM_DEFERRED_FOREIGN || mm_deferred_address(left) - ref->user_base >= mm_heap_reached(ref)) return left;
+    return mm_heap_release_any(ref, (const void *)mm_deferred_address(left));
 }
 
 /* What is no slice: a span, a run, or misuse. */
@@ -104,6 +118,7 @@ MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
             what.bytes = mm_run_segments(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->run)) << MM_SEGMENT_SHIFT;
     } else {
         what.address = mm_deferred_address(left);
+        if (what.address - ref->user_base < ref->user_bytes) what.kind = MM_MISUSE_NOT_ALLOCATED; /* never mapped so far */
     }
     mm_misuse_count(ref, what.kind, 1);
     mm_misuse_report(ref, what);
@@ -111,6 +126,8 @@ MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
 
 /* free, the rest of it. */
 MM_FN void mm_heap_free_other(const struct mm_heap_ref *ref, uint64_t left) {
+    left = mm_heap_release_far(ref, left);
+    if (left == 0) return;
     if (mm_deferred_kind(left) == MM_DEFERRED_TWICE) mm_small_twice(ref, left);
     else mm_heap_free_odd(ref, left);
 }
@@ -134,7 +151,7 @@ MM_FN uint64_t mm_heap_odd_bytes(const struct mm_heap_ref *ref, uint64_t off) {
 /* Bytes that the caller may use of what malloc or aligned malloc gave at p: all of the slice, or of the span's pages or the run's segments. 0 for
  * NULL and for what is not live and from the beginning: nothing is counted. Of an allocation that another thread frees meanwhile, either. */
 MM_FN_RARE uint64_t mm_heap_usable_size(const struct mm_heap_ref *ref, const void *p) {
-    const uint64_t left = mm_small_locate(ref, p, ref->user_bytes);
+    const uint64_t left = mm_small_locate(ref, p, mm_heap_reached(ref));
     if (mm_deferred_kind(left) == MM_DEFERRED_SLICE) return mm_small_size(ref, left);
     return mm_deferred_kind(left) == MM_DEFERRED_ODD && mm_deferred_misuse(left) == 0 ? mm_heap_odd_bytes(ref, mm_deferred_offset(left)) : 0;
 }

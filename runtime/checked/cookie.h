@@ -47,7 +47,7 @@ MM_FN void *mm_cookie_put(void *start, uint32_t shift) {
 /* The start of the allocation for which mm_cookie_put returned p, or 0 if there is none. p: any address that is not the beginning of an allocation. */
 MM_FN_RARE uint64_t mm_cookie_start(const struct mm_heap_ref *ref, uint64_t p) {
     const uint64_t off = p - ref->user_base;
-    if (off >= ref->user_bytes || off % MM_SEGMENT_BYTES < MM_COOKIE_BYTES || p % MM_COOKIE_BYTES != 0) return 0;
+    if (off >= mm_heap_reached(ref) || off % MM_SEGMENT_BYTES < MM_COOKIE_BYTES || p % MM_COOKIE_BYTES != 0) return 0;
     const uint32_t page = (uint32_t)((off - MM_COOKIE_BYTES) >> MM_PAGE_SHIFT), owner = mm_load_relaxed_u8(mm_page_owner(ref, page));
     if (owner == MM_OWNER_NOBODY && mm_load_relaxed_u64(&mm_segment_at(ref, page / MM_SEGMENT_PAGES)->run) == MM_RUN_NONE)
         return 0; /* the memory where the seal would be may not be mapped */
@@ -79,8 +79,9 @@ MM_FN_RARE uint64_t mm_cookie_usable_size(const struct mm_heap_ref *ref, const v
 /* Second part of free (mm_heap_free_other, mm_closed_free), for addresses with or without room. */
 MM_FN void mm_cookie_free_other(const struct mm_heap_ref *ref, uint64_t left) {
     if (ref->open_bytes) {
+        left = mm_heap_release_far(ref, left);
         const uint64_t start = mm_cookie_start_of_deferred(ref, left);
-        if (start) left = mm_heap_release_in(ref, (void *)start, ref->open_bytes);
+        if (start) left = mm_heap_release_any(ref, (void *)start);
         if (left) mm_heap_free_other(ref, left);
     } else {
         const uint64_t p = mm_deferred_address(left), start = mm_cookie_start_of_any(ref, p);

@@ -36,9 +36,9 @@ MM_FN_RARE void *mm_fill_aligned_malloc(const struct mm_heap_ref *ref, uint64_t 
     return mm_fill_granted(ref, mm_heap_aligned_malloc(ref, bytes, align));
 }
 
-/* See mm_heap_free, which would take open_bytes, 0 here, for the heap's size. */
+/* See mm_heap_free, whose fast path would find nothing, since open_bytes is 0. */
 MM_FN_RARE void mm_fill_free(const struct mm_heap_ref *ref, void *p) {
-    const uint64_t left = mm_heap_release_in(ref, p, ref->user_bytes);
+    const uint64_t left = mm_heap_release_any(ref, p);
     if (!MM_LIKELY(left == 0)) mm_heap_free_other(ref, left);
 }
 

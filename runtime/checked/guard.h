@@ -40,6 +40,7 @@ static inline void mm_heap_image_guard(void *image) {
         const struct mm_class was = h->ref.classes[c];
         h->ref.classes[c] = mm_class_cut(c, (uint32_t)(mm_guard_block_bytes(was) / (was.bytes + sizeof(struct mm_guard_tag))));
         h->ref.classes[c].directory = was.directory, h->ref.classes[c].directory_length = was.directory_length;
+        h->ref.classes[c].made = was.made, h->ref.classes[c].made_shift = was.made_shift;
     }
 }
 /* The size of struct mm_guard. */

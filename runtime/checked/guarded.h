@@ -88,7 +88,7 @@ MM_FN void mm_guard_mark(const struct mm_heap_ref *ref, uint64_t left) {
 }
 
 /* First stage: finds the allocation of p. */
-MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_small_locate(ref, p, ref->user_bytes); }
+MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_small_locate(ref, p, mm_heap_reached(ref)); }
 /* Whether it is a slice that goes into quarantine. */
 MM_FN int mm_guard_is_kept(uint64_t left) { return mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_deferred_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES); }
 /* An allocation that does not go into quarantine. */

@@ -47,12 +47,12 @@ MM_FN uint32_t mm_class_slices(uint32_t c) {
 
 /* What malloc and free need to know of a class in a given heap, computed once. In constant memory. */
 struct mm_class {
-    uint32_t bytes, slices;                   /* of a slice; of a block */
-    uint32_t reciprocal;                      /* of the unit */
-    uint32_t slices_reciprocal;               /* ceil(2^32 / slices) */
-    uint8_t shift, page_shift, words, spare0; /* words: of a block */
-    uint32_t directory, directory_length;     /* the class's part of the directory of extents: begin and length (gallatin/table.h) */
-    uint32_t spare;
+    uint32_t bytes, slices;                       /* of a slice; of a block */
+    uint32_t reciprocal;                          /* of the unit */
+    uint32_t slices_reciprocal;                   /* ceil(2^32 / slices) */
+    uint8_t shift, page_shift, words, made_shift; /* words: of a block */
+    uint32_t directory, directory_length;         /* the class's part of the directory of extents: begin and length (gallatin/table.h) */
+    uint32_t made;                                /* the class's part of made: where it begins; it has 1 << made_shift words (gallatin/make.h) */
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class) == 32, "found by a shift");
 
@@ -65,6 +65,7 @@ MM_FN struct mm_class mm_class_cut(uint32_t c, uint32_t slices) {
     k.slices_reciprocal = slices > 1 ? (uint32_t)(((1ull << 32) + slices - 1) / slices) : ~0u;
     k.shift = (uint8_t)mm_class_shift(c), k.page_shift = (uint8_t)mm_class_page_shift(c);
     k.words = (uint8_t)((slices + (1u << MM_WORD_SHIFT) - 1) >> MM_WORD_SHIFT);
+    while (k.made_shift < MM_MADE_SHIFT && slices << k.made_shift < MM_MADE_WORDS) k.made_shift++;
     return k;
 }
 MM_FN struct mm_class mm_class_make(uint32_t c) { return mm_class_cut(c, mm_class_slices(c)); }

@@ -14,7 +14,7 @@
  *   looked_at  time of the last look at the mailbox
  *   need       pages that waiters for spans and runs want together
  *   mapped     number of mapped segments
- *   reached    end of the last segment that was ever mapped: up to here words, indexes and tables are mapped (layout.h)
+ *   reached    end of the last segment that was ever mapped: up to here all that belongs to segments is mapped, and zero where it must be (layout.h)
  *   waits      number of waits for the host, and their total time, for statistics
  * Invariants.
  *   I1  at most one request is under way: the next one is written only when `taken` is the number of the last one.
@@ -63,10 +63,20 @@ MM_FN void mm_grow_refuse(struct mm_heap *h, uint64_t segments, uint64_t at_ns) 
     mm_store_relaxed_u64(&h->grow.refused, segments);
 }
 
-/* Adds segments that the host has mapped to the heap. The caller holds the lock. */
+/* Adds segments that the host has mapped to the heap. The caller holds the lock. What describes those that were never there, and those between, is new memory,
+ * which holds anything. Owners below open_bytes are zero from the beginning, and free may read them at any time. */
 MM_FN_RARE void mm_grow_insert(const struct mm_heap_ref *ref, uint32_t first, uint32_t count) {
     struct mm_heap *h = mm_heap_of(ref);
-    if (mm_load_relaxed_u64(&h->grow.reached) < first + count) mm_store_relaxed_u64(&h->grow.reached, first + count);
+    const uint32_t reached = (uint32_t)mm_load_relaxed_u64(&h->grow.reached);
+    MM_ROLLED
+    for (uint32_t s = reached; s < first + count; s++) {
+        mm_store_two(&mm_segment_at(ref, s)->pages, 0, MM_RUN_NONE);
+        MM_UNROLLED(4)
+        for (uint32_t page = 0; s >= ref->open_bytes >> MM_SEGMENT_SHIFT && page < MM_SEGMENT_PAGES; page += 16)
+            mm_store_two((uint64_t *)mm_page_owner(ref, s * MM_SEGMENT_PAGES + page), 0, 0);
+    }
+    mm_publish_fence(); /* free reads owners up to `reached` */
+    if (reached < first + count) mm_store_relaxed_u64(&h->grow.reached, first + count);
     mm_store_relaxed_u64(&h->grow.refused, 0);
     mm_segments_put(mm_segment_free_tree(ref), first, first + count);
     mm_add_relaxed_u64(&h->free_count, count);

@@ -3,6 +3,8 @@
 #ifndef MM_CORE_IMAGE_H
 #define MM_CORE_IMAGE_H
 
+#include <string.h>
+
 #include "runtime/core/layout.h"
 
 #ifndef __CUDACC__ /* the host's side is C */
@@ -10,6 +12,11 @@
 static inline uint32_t mm_layout_extents(uint64_t segment_count, uint32_t c) {
     const uint64_t blocks = segment_count * MM_SEGMENT_PAGES >> mm_class_page_shift(c);
     return (uint32_t)(2 + (blocks + blocks / 8) / MM_EXTENT);
+}
+
+/* Where something begins behind a part that grows towards `from`, a multiple of page_bytes, and has `bytes` at most, the first `near` of them in its own page. */
+static inline uint64_t mm_layout_behind(uint64_t from, uint64_t bytes, uint64_t near, uint64_t page_bytes) {
+    return from + mm_round_up(bytes > near ? bytes - near : 0, page_bytes) + near;
 }
 
 /* Computes the layout of a heap of so many segments whose slices begin at multiples of `spacing` bytes (a power of two, at least 16). page_bytes: unit
@@ -23,29 +30,31 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     l->tree_mids = (l->tree_leaves + 63) / 64;
     l->tree_roots = (l->tree_mids + 63) / 64;
     l->tree_bytes = mm_round_up(8 * (l->tree_roots + l->tree_mids + l->tree_leaves), line);
-    l->free_tree = mm_round_up(sizeof(struct mm_heap), line);
-    l->image_bytes = l->free_tree + l->tree_bytes;
-    l->room_trees = l->image_bytes;
-    l->segments = l->room_trees + MM_ROOMS * l->tree_bytes;
-    l->owners = mm_round_up(l->segments + sizeof(struct mm_segment) * segment_count, line);
-    l->directory = mm_round_up(l->owners + pages, line);
-    uint64_t extents = 0;
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) extents += mm_layout_extents(segment_count, c);
-    l->made = mm_round_up(l->directory + sizeof(uint32_t) * extents, line);
-    l->fixed_bytes = l->made + MM_CLASS_COUNT * (MM_MADE + MM_EXTENT) * sizeof(uint64_t);
     l->words_each = MM_SEGMENT_PAGES * sizeof(uint64_t) << l->word_shift;
-    l->indexes_each = MM_SEGMENT_PAGES * sizeof(uint32_t);
     l->table_each = MM_TABLE_SHARE * MM_SEGMENT_PAGES * sizeof(uint64_t);
-    l->words = mm_round_up(l->fixed_bytes, page_bytes);
-    l->indexes = mm_round_up(l->words + segment_count * l->words_each, page_bytes);
-    l->table = mm_round_up(l->indexes + segment_count * l->indexes_each, page_bytes);
-    l->total_bytes = mm_round_up(l->table + segment_count * l->table_each, page_bytes);
+    const uint64_t near = MM_NEAR_BYTES < page_bytes ? MM_NEAR_BYTES : 0, each = l->words_each + l->table_each;
+    l->heap = mm_layout_behind(0, segment_count * sizeof(struct mm_segment), near, page_bytes);
+    l->segments = l->heap - sizeof(struct mm_segment);
+    l->free_tree = mm_round_up(l->heap + sizeof(struct mm_heap), line);
+    l->room_trees = l->free_tree + l->tree_bytes;
+    l->image_bytes = l->room_trees - l->heap;
+    l->directory = l->room_trees + MM_ROOMS * l->tree_bytes;
+    uint64_t extents = 0, made = 0;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) extents += mm_layout_extents(segment_count, c), made += 1ull << mm_class_make(c).made_shift;
+    l->made = mm_round_up(l->directory + sizeof(uint32_t) * extents, line);
+    l->firsts = mm_round_up(l->made + sizeof(uint64_t) * made, line);
+    l->owners = l->firsts + MM_FIRSTS_BYTES;
+    l->zero_bytes = mm_round_up(l->owners + pages, page_bytes);
+    const uint64_t few =
+        page_bytes / each / 4 * 3; /* words of so many segments, and the table of more, so that the two do not take a second page at the same time */
+    l->words = mm_layout_behind(l->zero_bytes, segment_count * l->table_each, (page_bytes - few * l->words_each) / line * line % page_bytes, page_bytes);
+    l->total_bytes = mm_round_up(l->words + segment_count * l->words_each, page_bytes);
     return 0;
 }
 
 /* Marks segments [first, first + count) as free in an image. */
 static inline void mm_heap_image_put(void *image, const struct mm_layout *l, uint64_t first, uint64_t count) {
-    uint64_t *tree = (uint64_t *)((char *)image + l->free_tree);
+    uint64_t *tree = (uint64_t *)((char *)image + (l->free_tree - l->heap));
     for (uint64_t s = first; s < first + count; s++) {
         tree[l->tree_roots + l->tree_mids + s / 64] |= 1ull << (s % 64);
         tree[l->tree_roots + s / MM_TREE_MID_SEGMENTS] |= 1ull << (s / 64 % 64);
@@ -63,28 +72,34 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->segment_count = l->segment_count;
     h->tree_leaves = l->tree_leaves;
     struct mm_heap_ref *ref = &h->ref;
-    ref->heap = metadata_base;
+    ref->heap = metadata_base + l->heap;
     ref->user_base = user_base;
     ref->user_bytes = ref->open_bytes = l->segment_count * MM_SEGMENT_BYTES;
     ref->owners = metadata_base + l->owners;
+    ref->firsts = metadata_base + l->firsts;
     ref->words = metadata_base + l->words, ref->word_shift = l->word_shift;
-    ref->classes_at = metadata_base + offsetof(struct mm_heap, classes);
+    ref->classes_at = ref->heap + offsetof(struct mm_heap, classes);
     ref->directory = metadata_base + l->directory;
     ref->made = metadata_base + l->made;
-    ref->giving_up = metadata_base + offsetof(struct mm_heap, giving_up);
-    ref->table = metadata_base + l->table;
-    ref->indexes = metadata_base + l->indexes;
+    ref->giving_up = ref->heap + offsetof(struct mm_heap, giving_up);
     ref->segments = metadata_base + l->segments;
     ref->free_tree = metadata_base + l->free_tree;
     ref->room_trees = metadata_base + l->room_trees;
     ref->tree_bytes = l->tree_bytes, ref->tree_roots = l->tree_roots, ref->tree_mids = l->tree_mids;
-    for (uint32_t c = 0, at = 0; c < MM_CLASS_COUNT; c++) {
+    for (uint32_t c = 0, at = 0, made = 0; c < MM_CLASS_COUNT; c++) {
         ref->classes[c] = mm_class_make(c);
         ref->classes[c].directory = at, ref->classes[c].directory_length = mm_layout_extents(l->segment_count, c);
-        at += ref->classes[c].directory_length;
+        ref->classes[c].made = made;
+        at += ref->classes[c].directory_length, made += 1u << ref->classes[c].made_shift;
     }
     h->grow.mapped = h->grow.reached = mapped_segments;
     mm_heap_image_put(image, l, 0, mapped_segments < l->segment_count ? mapped_segments : l->segment_count);
+}
+
+/* Makes a fresh heap of metadata that the caller can write, which have l->total_bytes: zeros what must be zero, and writes the image. See mm_heap_image. */
+static inline void mm_heap_image_in_place(void *metadata, const struct mm_layout *l, uint64_t user_base, uint64_t mapped_segments) {
+    memset(metadata, 0, l->zero_bytes);
+    mm_heap_image((char *)metadata + l->heap, l, (uint64_t)(uintptr_t)metadata, user_base, mapped_segments);
 }
 
 /* After mm_heap_image: lets the heap grow. mailbox: its device address; polls: grow_polls. */

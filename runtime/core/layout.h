@@ -3,11 +3,15 @@
  *
  * Two address ranges, each reserved once and never moved:
  *   user       segment_count segments: the memory that malloc returns, without metadata
- *   metadata   [struct mm_heap | free tree | room trees | segments | owners | directory | made | firsts] [words] [indexes] [table]
+ *   metadata   [<- segments | struct mm_heap | free tree | room trees | directory | made | firsts | owners ->] [<- table | words ->]
+ * The driver maps pages of 2 MiB, and each part that grows with the memory would have the last one to itself. So two parts grow from what never does in opposite
+ * directions (<-, ->): a small heap has five pages fewer. Segment s and extent e of the table lie before those with smaller numbers.
  * Zero is the idle state of every word except for the image (header and free tree). What is mapped and zeroed, and when:
- *   I1  the first part ("fixed") completely, before the heap is published, since free reads the owner of any reserved page.
- *   I2  words and indexes of a segment, and its share of the table, are mapped before the segment; they stay when it is unmapped. They hold garbage then:
- *       a block's words and index are written before the block is published, and an extent of the table before it is attached.
+ *   I1  what does not grow, and the parts of the first segments, before the heap is published. Of owners as many as the last page has room for: free reads the
+ *       owner of any page below open_bytes, and beyond that only those of memory that was mapped once (mm_heap_reached).
+ *   I2  all that belongs to a segment is mapped before it, and stays when it is unmapped. Before it enters the free tree, the device zeroes its owners and what
+ *       else must be zero (grow.h). Words, indexes and the table hold garbage: a block's words and index are written before the block is published, and an
+ *       extent of the table before it is attached.
  * Addresses are 64-bit integers, as device addresses are for the host.
  */
 #ifndef MM_CORE_LAYOUT_H
@@ -21,18 +25,17 @@
 struct mm_heap_ref {
     uint64_t heap;       /* struct mm_heap */
     uint64_t user_base;  /* multiple of MM_SEGMENT_BYTES */
-    uint64_t open_bytes; /* user_bytes; or 0: all calls take the path of closed.h */
+    uint64_t open_bytes; /* so many have owners that are mapped (I1); or 0: all calls take the path of closed.h */
     uint64_t user_bytes; /* reserved, mapped or not */
     uint64_t owners;     /* one byte per page */
     uint64_t words;      /* 1 << word_shift per page; a block uses those of its first page */
     uint64_t word_shift;
+    uint64_t firsts;     /* the first extent of each class's table. The others (gallatin/table.h) are before the words, in the opposite direction */
     uint64_t classes_at; /* struct mm_class_state, one each */
     uint64_t directory;  /* numbers of extents, plus 1 */
-    uint64_t made;       /* MM_MADE words per class: the places of blocks with tickets (make.h) */
+    uint64_t made;       /* for each class, 1 << made_shift words: the places of blocks with tickets (make.h) */
     uint64_t giving_up;  /* a word: single-flight rounds of retiring all free blocks (shortage.h) */
-    uint64_t table;      /* extents of MM_EXTENT entries; the first one of each class is in the fixed part (mm_firsts) */
-    uint64_t indexes;    /* per page: the index of the entry of the block that begins there */
-    uint64_t segments;   /* struct mm_segment, one each */
+    uint64_t segments;   /* struct mm_segment of segment 0; that of segment s lies s before it */
     uint64_t free_tree;  /* addresses */
     uint64_t room_trees; /* one per kind of room (room.h), one after the other, */
     uint64_t tree_bytes; /* with so many bytes each */
@@ -81,8 +84,9 @@ enum mm_fail_kind { MM_FAIL_NONE, MM_FAIL_SHARE, MM_FAIL_NUMBER, MM_FAIL_KERNEL 
 
 /* A segment (segment.h). */
 struct mm_segment {
-    uint64_t pages; /* the free pages, if the segment is used page by page; else 0 */
-    uint64_t run;   /* see mm_run_make */
+    uint64_t pages;                   /* the free pages, if the segment is used page by page; else 0 */
+    uint64_t run;                     /* see mm_run_make */
+    uint32_t index[MM_SEGMENT_PAGES]; /* of the entry of the block that begins at a page */
 };
 
 /* Eras (segment.h): the last owner of a segment and of each of its pages, and how often the owner changed. */
@@ -188,7 +192,7 @@ struct mm_heap {
     uint64_t segment_count;                    /* reserved */
     uint64_t tree_leaves;                      /* words in the lowest level of a tree */
     struct mm_heap_ref ref;                    /* as in the modules */
-    uint64_t spare0[2], giving_up, spare1[15]; /* giving_up: see mm_heap_ref; every waiter polls it */
+    uint64_t spare0[3], giving_up, spare1[15]; /* giving_up: see mm_heap_ref; every waiter polls it */
     uint32_t opening[MM_ROOMS + MM_ROOMS % 2]; /* [r]: warps that take a fresh segment for pages of room r (segment.h) */
     uint64_t extents;                          /* extents attached, without the first of each class */
     uint64_t null_count;                       /* requests that got NULL for lack of memory */
@@ -210,17 +214,16 @@ MM_STATIC_ASSERT(__builtin_offsetof(struct mm_heap, giving_up) % 128 == 0 && __b
                      __builtin_offsetof(struct mm_heap, grow) % 128 == 0 && __builtin_offsetof(struct mm_heap, fail) % 128 == 0,
                  "what many write has a cache line of its own");
 
-/* The end of the fixed part, behind made: the first extent of each class's table; other allocators use it as they like. */
-MM_FN uint64_t mm_firsts(const struct mm_heap_ref *ref) { return ref->made + MM_CLASS_COUNT * MM_MADE * sizeof(uint64_t); }
+/* Bytes of the firsts. Other allocators than the default use them, and the table, as they like. */
+#define MM_FIRSTS_BYTES (MM_CLASS_COUNT * MM_EXTENT * sizeof(uint64_t))
 
 /* Offsets and sizes in bytes, from the beginning of the metadata. */
 struct mm_layout {
     uint64_t segment_count, word_shift;
-    uint64_t image_bytes; /* head of the metadata that the host writes (mm_heap_image) */
-    uint64_t fixed_bytes; /* mapped and zeroed before the heap is published; image included */
-    uint64_t free_tree, room_trees, segments, owners, directory, made;
-    uint64_t words, indexes, table;                /* they begin at multiples of page_bytes, */
-    uint64_t words_each, indexes_each, table_each; /* with so many bytes per segment */
+    uint64_t image_bytes; /* from `heap` on: what the host writes (mm_heap_image) */
+    uint64_t heap, free_tree, room_trees, segments, directory, made, firsts, owners;
+    uint64_t zero_bytes;                    /* the end of the owners, a multiple of page_bytes: all before it is 0 at first */
+    uint64_t words, words_each, table_each; /* each: bytes per segment */
     uint64_t tree_leaves, tree_mids, tree_roots, tree_bytes;
     uint64_t total_bytes;
 };

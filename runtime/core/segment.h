@@ -28,8 +28,14 @@
 #include MM_ALLOCATOR_FILE(has.h)
 
 MM_FN struct mm_heap *mm_heap_of(const struct mm_heap_ref *ref) { return (struct mm_heap *)ref->heap; }
-MM_FN struct mm_segment *mm_segment_at(const struct mm_heap_ref *ref, uint32_t s) { return (struct mm_segment *)ref->segments + s; }
+MM_FN struct mm_segment *mm_segment_at(const struct mm_heap_ref *ref, uint32_t s) { return (struct mm_segment *)ref->segments - s; }
 MM_FN uint8_t *mm_page_owner(const struct mm_heap_ref *ref, uint32_t page) { return (uint8_t *)ref->owners + page; }
+/* So many bytes from the heap's beginning on were mapped once: their owners may be read. */
+MM_FN uint64_t mm_heap_reached(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) << MM_SEGMENT_SHIFT; }
+/* The index of the entry of the block that begins at a page. */
+MM_FN uint32_t *mm_page_index(const struct mm_heap_ref *ref, uint32_t page) {
+    return &mm_segment_at(ref, page >> MM_PAGES_SHIFT)->index[page & (MM_SEGMENT_PAGES - 1)];
+}
 /* The words of the block or span that begins at a page. */
 MM_FN uint64_t *mm_page_words(const struct mm_heap_ref *ref, uint32_t page) { return (uint64_t *)ref->words + ((uint64_t)page << (uint32_t)ref->word_shift); }
 MM_FN uint64_t mm_page_address(const struct mm_heap_ref *ref, uint32_t page) { return ref->user_base + ((uint64_t)page << MM_PAGE_SHIFT); }

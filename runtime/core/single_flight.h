@@ -20,7 +20,7 @@ enum mm_step {
 };
 /* A pause: n dependent loads from scattered words. Thousands of waiting warps would otherwise saturate the path to the word that they poll, which the
  * warp that ends the wait needs, too; and a pause of arithmetic would take that warp's multiprocessor. */
-MM_FN void mm_pause(const struct mm_heap_ref *ref, uint32_t n) { mm_wait_elsewhere((uint64_t *)ref->made, MM_CLASS_COUNT * MM_MADE, n); }
+MM_FN void mm_pause(const struct mm_heap_ref *ref, uint32_t n) { mm_wait_elsewhere((uint64_t *)ref->made, MM_MADE_WORDS, n); }
 
 #define MM_FLIGHT_WORD_BUSY 1ull
 #define MM_FLIGHT_WORD_FOUND 2ull

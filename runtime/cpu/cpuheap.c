@@ -25,8 +25,9 @@ int mm_cpu_heap_create(struct mm_cpu_heap *heap, uint64_t segments, uint64_t map
         munmap(heap->user_map, heap->user_map_bytes);
         return -1;
     }
-    mm_heap_image(heap->metadata, &heap->layout, (uint64_t)(uintptr_t)heap->metadata, mm_round_up((uint64_t)(uintptr_t)heap->user_map, align_bytes), mapped);
-    heap->ref = ((struct mm_heap *)heap->metadata)->ref;
+    struct mm_heap *h = (struct mm_heap *)((char *)heap->metadata + heap->layout.heap);
+    mm_heap_image(h, &heap->layout, (uint64_t)(uintptr_t)heap->metadata, mm_round_up((uint64_t)(uintptr_t)heap->user_map, align_bytes), mapped);
+    heap->ref = h->ref;
     return 0;
 }
 
@@ -36,22 +37,20 @@ void mm_cpu_heap_destroy(struct mm_cpu_heap *heap) {
     memset(heap, 0, sizeof *heap);
 }
 
-int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, void *metadata) {
-    struct mm_heap *h = (struct mm_heap *)metadata;
+int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, struct mm_heap *h) {
     memset(heap, 0, sizeof *heap);
     if (h->abi != MM_ABI_VERSION) return -1;
-    const uint64_t delta = (uint64_t)(uintptr_t)metadata - h->ref.heap;
+    const uint64_t delta = (uint64_t)(uintptr_t)h - h->ref.heap;
     struct mm_heap_ref *ref = &h->ref;
-    uint64_t *addresses[] = {&ref->heap, &ref->owners, &ref->words,   &ref->classes_at, &ref->directory, &ref->giving_up,
-                             &ref->made, &ref->table,  &ref->indexes, &ref->segments,   &ref->free_tree, &ref->room_trees};
+    uint64_t *addresses[] = {&ref->heap,      &ref->owners, &ref->words,    &ref->firsts,    &ref->classes_at, &ref->directory,
+                             &ref->giving_up, &ref->made,   &ref->segments, &ref->free_tree, &ref->room_trees};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) *addresses[i] += delta;
-    heap->metadata = metadata;
     heap->ref = h->ref;
     return 0;
 }
 
 uint64_t mm_cpu_heap_free_segments(const struct mm_cpu_heap *heap) {
-    struct mm_heap *h = (struct mm_heap *)heap->metadata;
+    struct mm_heap *h = mm_heap_of(&heap->ref);
     uint64_t n = 0;
     for (uint32_t leaf = 0; leaf < h->tree_leaves; leaf++) n += mm_popcount(*mm_tree_leaf(mm_segment_free_tree(&h->ref), leaf * 64));
     return n;
@@ -62,7 +61,5 @@ void *mm_cpu_aligned_malloc(struct mm_cpu_heap *heap, size_t bytes, size_t align
 void mm_cpu_free(struct mm_cpu_heap *heap, void *p) { mm_heap_free(&heap->ref, p); }
 uint64_t mm_cpu_usable_size(struct mm_cpu_heap *heap, const void *p) { return mm_heap_usable_size(&heap->ref, p); }
 
-uint64_t mm_cpu_misuse_count(const struct mm_cpu_heap *heap, enum mm_misuse kind) {
-    return mm_load_relaxed_u64(&((struct mm_heap *)heap->metadata)->misuse[kind]);
-}
-uint64_t mm_cpu_null_count(const struct mm_cpu_heap *heap) { return mm_load_relaxed_u64(&((struct mm_heap *)heap->metadata)->null_count); }
+uint64_t mm_cpu_misuse_count(const struct mm_cpu_heap *heap, enum mm_misuse kind) { return mm_load_relaxed_u64(&mm_heap_of(&heap->ref)->misuse[kind]); }
+uint64_t mm_cpu_null_count(const struct mm_cpu_heap *heap) { return mm_load_relaxed_u64(&mm_heap_of(&heap->ref)->null_count); }

@@ -23,10 +23,10 @@ struct mm_cpu_heap {
 int mm_cpu_heap_create(struct mm_cpu_heap *heap, uint64_t segments, uint64_t mapped, uint64_t align_bytes);
 void mm_cpu_heap_destroy(struct mm_cpu_heap *heap);
 
-/* Makes *heap a view of `metadata`, a copy of another heap's metadata (for example of a GPU's), and replaces the addresses in its header by addresses in the
- * copy. The view may be checked, drained and counted, but not used to allocate. The caller still owns the copy, and must not destroy *heap. Returns 0, or -1
- * if these are not metadata of this version. */
-int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, void *metadata);
+/* Makes *heap a view of a copy of another heap's metadata (for example of a GPU's), in which h is the header, and replaces the addresses in it by addresses in
+ * the copy. The view may be checked, drained and counted, but not used to allocate. The caller still owns the copy, and must not destroy *heap. Returns 0,
+ * or -1 if these are not metadata of this version. */
+int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, struct mm_heap *h);
 
 /* The entry points of device code (runtime/device.cu), for a CPU heap. Thread-safe. */
 void *mm_cpu_malloc(struct mm_cpu_heap *heap, size_t bytes);

@@ -7,7 +7,7 @@
 MM_FN_RARE void mm_check_block(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t page, uint32_t c) {
     const struct mm_class class_ = ref->classes[c];
     const uint64_t *word = mm_page_words(ref, page);
-    const uint32_t s = page / MM_SEGMENT_PAGES, generation = mm_word_generation(word[0]), index = *mm_table_index(ref, page);
+    const uint32_t s = page / MM_SEGMENT_PAGES, generation = mm_word_generation(word[0]), index = *mm_page_index(ref, page);
     uint64_t live = 0;
     if (generation & 1 || generation == 0) mm_check_fault(k, MM_FAULT_BLOCK_DEAD, s, page, generation);
     for (uint32_t i = 0; i < class_.words; i++) {
@@ -42,7 +42,7 @@ MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref
     for (uint32_t i = 0; i < of->count; i++) {
         const uint64_t *const at = mm_table_find(ref, c, i), entry = at != NULL ? *at : MM_ENTRY_NONE;
         if (entry == MM_ENTRY_NONE) mm_check_fault(k, MM_FAULT_ENTRY_HOLE, c, i, 0);
-        else if (mm_entry_is_of(entry, c) && *mm_table_index(ref, mm_entry_page(entry)) != i &&
+        else if (mm_entry_is_of(entry, c) && *mm_page_index(ref, mm_entry_page(entry)) != i &&
                  mm_word_generation(*mm_page_words(ref, mm_entry_page(entry))) == mm_entry_generation(entry))
             mm_check_fault(k, MM_FAULT_ENTRY_STRAY, c, i, mm_entry_page(entry));
     }

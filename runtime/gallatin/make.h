@@ -18,7 +18,7 @@
  *   without numbers are given up first, then the last numbers.
  *   The first block is made with the slices of its maker's warp in the first word allocated. So no other thread can retire the block before its maker has its
  *   slice, and of several warps that make blocks and retire each other's, one always makes progress.
- * made. A ring of MM_MADE words for each class: the number and place of a block that is being made or was made. A later block may take the word at any time.
+ * made. A ring of words for each class: the number and place of a block that is being made or was made. A later block may take the word at any time.
  *   Who waits for the earlier one draws anew then, and its maker, if it is not done, leaves the word alone.
  * Stale. Only a thread with an entry of an earlier block reads words before they are published. It sees another generation, before and after (word.h).
  */
@@ -42,7 +42,9 @@ MM_FN void mm_tickets_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
     if (used != 0 && used < slices) mm_cas_relaxed_u32(tickets, seen, seen + slices - used);
 }
 
-MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) { return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE); }
+MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
+    return (uint64_t *)ref->made + (ref->classes[c].made + (number & ((1u << ref->classes[c].made_shift) - 1)));
+}
 
 /* Whether the heap has so much free memory that nobody need be sparing with it: MM_AMPLE_SEGMENTS, and 1/MM_AMPLE_SHARE of all that is mapped. */
 MM_FN int mm_heap_is_ample(const struct mm_heap_ref *ref) {
@@ -166,7 +168,7 @@ MM_FN void mm_blocks_write(const struct mm_heap_ref *ref, uint32_t here, uint32_
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
         if (mine.page[i] != MM_MADE_NO_PAGES) mm_block_words(ref, k, mine.page[i], generation[i], i == 0 ? taken : 0);
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
-        if (mine.page[i] != MM_MADE_NO_PAGES) mm_store_relaxed_u32(mm_table_index(ref, mine.page[i]), mine.index[i]);
+        if (mine.page[i] != MM_MADE_NO_PAGES) mm_store_relaxed_u32(mm_page_index(ref, mine.page[i]), mine.index[i]);
     mm_publish_fence();
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         uint64_t *at = mine.page[i] != MM_MADE_NO_PAGES ? mm_table_find(ref, c, mine.index[i]) : NULL;

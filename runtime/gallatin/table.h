@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Tables: the blocks of each size class.
  *
- * Representation. The table of a class consists of extents of MM_EXTENT entries. The first one is in the fixed part of the metadata (layout.h), so finding its
+ * Representation. The table of a class consists of extents of MM_EXTENT entries. The first one is at a place of its own (ref->firsts), so finding its
  *   entries costs no access, and it is all 0, empty, when a heap begins. The numbers of the others, plus 1, are in the class's part of the directory; a class
  *   gets them only as its number of blocks grows. An entry (handles.h) names a block, or is empty for a moment. index[page] of a block's first page is the
  *   index of its entry.
@@ -23,7 +23,6 @@
 #include "runtime/core/segment.h"
 
 MM_FN struct mm_class_state *mm_class_at(const struct mm_heap_ref *ref, uint32_t c) { return (struct mm_class_state *)ref->classes_at + c; }
-MM_FN uint32_t *mm_table_index(const struct mm_heap_ref *ref, uint32_t page) { return (uint32_t *)ref->indexes + page; }
 
 #define MM_EXTENT_NONE 0u
 #define MM_EXTENT_BUSY ~0u
@@ -31,9 +30,9 @@ MM_FN uint32_t *mm_table_directory(const struct mm_heap_ref *ref, uint32_t c, ui
     return (uint32_t *)ref->directory + ref->classes[c].directory + (index >> MM_EXTENT_SHIFT);
 }
 /* An entry of the class's first extent; of another one. */
-MM_FN uint64_t *mm_table_first(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) { return (uint64_t *)mm_firsts(ref) + c * MM_EXTENT + index; }
+MM_FN uint64_t *mm_table_first(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) { return (uint64_t *)ref->firsts + c * MM_EXTENT + index; }
 MM_FN uint64_t *mm_table_in(const struct mm_heap_ref *ref, uint32_t extent, uint32_t index) {
-    return (uint64_t *)ref->table + ((uint64_t)(extent - 1) << MM_EXTENT_SHIFT) + (index & (MM_EXTENT - 1));
+    return (uint64_t *)ref->words - ((uint64_t)extent << MM_EXTENT_SHIFT) + (index & (MM_EXTENT - 1));
 }
 
 /* Entry `index` of class c; index is below a count that was read. is_cached: the value may be as old as the kernel. */
@@ -98,8 +97,8 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
 MM_FN int mm_table_has(const struct mm_heap_ref *ref, uint32_t c, uint64_t entry) {
     int has = 0;
     MM_ROLLED
-    for (uint32_t looks = 0; !has && looks < MM_ENTRY_LOOKS; looks++) {                                       /* the entry may be moved meanwhile */
-        uint64_t *at = mm_table_find(ref, c, mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry)))); /* the index may be garbage */
+    for (uint32_t looks = 0; !has && looks < MM_ENTRY_LOOKS; looks++) {                                      /* the entry may be moved meanwhile */
+        uint64_t *at = mm_table_find(ref, c, mm_load_relaxed_u32(mm_page_index(ref, mm_entry_page(entry)))); /* the index may be garbage */
         has = at != NULL && mm_load_acquire_u64(at) == entry;
     }
     return has;
@@ -118,7 +117,7 @@ MM_FN_RARE uint32_t mm_table_add(const struct mm_heap_ref *ref, uint32_t c, uint
  *   With k blocks the last k places of the table become empty. The j-th entry there that stays moves to the j-th removed place before them. */
 MM_FN_RARE int mm_table_take_out(const struct mm_heap_ref *ref, uint32_t group, uint64_t entry) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(group & mm_bits_low(lane)), k = mm_popcount(group), leader = mm_ctz(group);
-    const uint32_t c = mm_entry_class(entry), index = mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry))); /* the entry may have been moved */
+    const uint32_t c = mm_entry_class(entry), index = mm_load_relaxed_u32(mm_page_index(ref, mm_entry_page(entry))); /* the entry may have been moved */
     uint32_t *count = &mm_class_at(ref, c)->count;
     MM_ROLLED
     for (uint32_t polls = 0; polls < MM_LOCK_POLLS; polls++) {
@@ -135,14 +134,14 @@ MM_FN_RARE int mm_table_take_out(const struct mm_heap_ref *ref, uint32_t group, 
         const uint32_t place = mm_warp_shuffle(group, index, is_moved ? mm_bits_select(places, rank - mm_popcount(goes & mm_bits_low(rank))) : lane);
         if (is_moved) {
             mm_store_release_u64(mm_table_find(ref, c, place), last);
-            mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(last)), place);
+            mm_store_relaxed_u32(mm_page_index(ref, mm_entry_page(last)), place);
         }
         mm_store_relaxed_u64(from, MM_ENTRY_NONE);
         mm_warp_sync(group);
         const int is_out = lane == leader && mm_cas_acq_rel_u32(count, low + k, low);
         if (mm_warp_ballot(group, is_out) != 0) return 1;
         mm_store_release_u64(from, last);
-        if (is_moved) mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(last)), low + rank);
+        if (is_moved) mm_store_relaxed_u32(mm_page_index(ref, mm_entry_page(last)), low + rank);
         mm_warp_sync(group);
         if (index < low) mm_store_release_u64(at, entry);
     }

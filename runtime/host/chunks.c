@@ -16,24 +16,72 @@ static bool try_back(const struct mm_driver *d, const struct mm_host_chunks *c, 
 }
 
 static uint64_t mapped_bytes(const struct mm_host_stretch *s) { return s->count ? s->end[s->count - 1] : 0; }
+/* The address of bytes [from, to) of a stretch. */
+static CUdeviceptr stretch_address(const struct mm_host_stretch *s, uint64_t from, uint64_t to) { return s->is_down ? s->base - to : s->base + from; }
+/* Zeroes what must be zero of these. */
+static bool try_zero(const struct mm_driver *d, const struct mm_host_chunks *c, const struct mm_host_stretch *s, uint64_t from, uint64_t to,
+                     struct mm_driver_error *error) {
+    to = min_u64(to, s->zero_bytes);
+    return from >= to || mm_copy_try_zero(d, stretch_address(s, from, to), to - from, c->zeros, error);
+}
+/* Maps bytes [from, to) of a stretch, the next ones. */
+static bool try_stretch(const struct mm_driver *d, const struct mm_host_chunks *c, struct mm_host_stretch *s, uint64_t from, uint64_t to,
+                        struct mm_driver_error *error) {
+    const CUdeviceptr at = stretch_address(s, from, to);
+    if (!try_back(d, c, at, to - from, error)) return false;
+    if (c->is_used || try_zero(d, c, s, from, to, error)) {
+        s->end[s->count++] = to;
+        return true;
+    }
+    mm_vm_try_unmap(d, at, to - from, &(struct mm_driver_error){NULL, CUDA_SUCCESS});
+    return false;
+}
+
+void mm_chunks_divide(struct mm_host_chunks *c, const struct mm_layout *l, CUdeviceptr base) {
+    const uint64_t first = l->heap / c->page_bytes * c->page_bytes, second = l->words / c->page_bytes * c->page_bytes; /* where two begin */
+    c->metadata[MM_STRETCH_OWNERS] = (struct mm_host_stretch){.base = base + first,
+                                                              .bytes = l->zero_bytes - first,
+                                                              .fixed_bytes = (int64_t)(l->owners - first),
+                                                              .segment_bytes = MM_SEGMENT_PAGES,
+                                                              .zero_bytes = l->zero_bytes - first};
+    c->metadata[MM_STRETCH_SEGMENTS] = (struct mm_host_stretch){.base = base + first,
+                                                                .is_down = true,
+                                                                .bytes = first,
+                                                                .fixed_bytes = -(int64_t)(l->heap - first),
+                                                                .segment_bytes = sizeof(struct mm_segment),
+                                                                .zero_bytes = first};
+    c->metadata[MM_STRETCH_WORDS] = (struct mm_host_stretch){
+        .base = base + second, .bytes = l->total_bytes - second, .fixed_bytes = (int64_t)(l->words - second), .segment_bytes = l->words_each};
+    c->metadata[MM_STRETCH_TABLE] = (struct mm_host_stretch){
+        .base = base + second, .is_down = true, .bytes = second - l->zero_bytes, .fixed_bytes = -(int64_t)(l->words - second), .segment_bytes = l->table_each};
+}
 
 bool mm_chunks_try_describe(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t end, struct mm_driver_error *error) {
     for (struct mm_host_stretch *s = c->metadata; s < c->metadata + MM_STRETCHES; s++) {
-        const uint64_t to = min_u64(mm_round_up(s->fixed_bytes + end * s->segment_bytes, c->page_bytes), s->bytes);
+        const int64_t wanted = s->fixed_bytes + (int64_t)(end * s->segment_bytes);
+        const uint64_t to = wanted > 0 ? min_u64(mm_round_up((uint64_t)wanted, c->page_bytes), s->bytes) : 0;
         uint64_t piece_max = to;
         for (uint64_t from; (from = mapped_bytes(s)) < to;) {
             const uint64_t piece = min_u64(piece_max, to - from);
             if (s->count == MM_HOST_CHUNKS_MAX) return false;
-            if (try_back(d, c, s->base + from, piece, error)) {
-                s->end[s->count++] = from + piece;
-                continue;
-            }
+            if (try_stretch(d, c, s, from, from + piece, error)) continue;
             /* The fixed part is tried in pieces of half the size. For the part of the segments the caller tries fewer segments. */
-            if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == c->page_bytes || from >= s->fixed_bytes) return false;
+            if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == c->page_bytes || (int64_t)from >= s->fixed_bytes) return false;
             piece_max = mm_round_up(piece / 2, c->page_bytes);
         }
     }
     return true;
+}
+
+bool mm_chunks_try_zero(const struct mm_driver *d, const struct mm_host_chunks *c, struct mm_driver_error *error) {
+    for (const struct mm_host_stretch *s = c->metadata; s < c->metadata + MM_STRETCHES; s++)
+        if (!try_zero(d, c, s, 0, mapped_bytes(s), error)) return false;
+    return true;
+}
+
+uint64_t mm_chunks_owned(const struct mm_host_chunks *c) {
+    const struct mm_host_stretch *s = &c->metadata[MM_STRETCH_OWNERS];
+    return min_u64((mapped_bytes(s) - (uint64_t)s->fixed_bytes) / s->segment_bytes, c->segment_count);
 }
 
 uint64_t mm_chunks_metadata_bytes(const struct mm_host_chunks *c) {
@@ -149,6 +197,6 @@ void mm_chunks_drop(const struct mm_driver *d, struct mm_host_chunks *c) {
     for (struct mm_host_stretch *s = c->metadata; s < c->metadata + MM_STRETCHES; s++)
         for (; s->count; s->count--) {
             const uint64_t from = s->count > 1 ? s->end[s->count - 2] : 0;
-            mm_vm_try_unmap(d, s->base + from, s->end[s->count - 1] - from, &ignored);
+            mm_vm_try_unmap(d, stretch_address(s, from, s->end[s->count - 1]), s->end[s->count - 1] - from, &ignored);
         }
 }

@@ -4,12 +4,13 @@
  * A chunk either belongs to the heap (its segments are, or were, in the device's free tree) or is spare: it is mapped, but the device does not
  * know it until an answer names it (runtime/core/grow.h). The driver maps in pages of its own size, which may be several segments, so a chunk
  * begins and ends at a multiple of that. The parts of the metadata that grow with the segments (layout.h) are mapped from their beginning up to
- * the end of the last chunk that ever existed, and stay mapped. None of these functions is thread-safe.
+ * the end of the last chunk that ever existed, and stay mapped. What must be zero at first is zeroed before the device has the heap; later the device does that (runtime/core/grow.h). None of these functions is thread-safe.
  */
 #ifndef MM_HOST_CHUNKS_H
 #define MM_HOST_CHUNKS_H
 
 #include "runtime/core/layout.h"
+#include "runtime/host/copy.h"
 #include "runtime/host/vm.h"
 
 struct mm_host_chunk {
@@ -17,15 +18,20 @@ struct mm_host_chunk {
     bool is_spare;
 };
 
-/* A stretch of the metadata: a fixed part, followed by a part for each segment. */
+/* A stretch of the metadata: a fixed part, followed by a part for each segment. Two of them begin at the same page of the driver, and one grows towards smaller
+ * addresses (is_down); its first parts are in the other one's fixed part. */
 struct mm_host_stretch {
-    CUdeviceptr base;
-    uint64_t bytes;                      /* reserved */
-    uint64_t fixed_bytes, segment_bytes; /* size of the fixed part; of the part of each segment */
+    CUdeviceptr base; /* where it begins, a multiple of page_bytes. What follows counts bytes from there, in the direction in which it grows */
+    bool is_down;
+    uint64_t bytes;         /* reserved */
+    int64_t fixed_bytes;    /* of the fixed part; less than 0: so many bytes of the first segments' parts are elsewhere */
+    uint64_t segment_bytes; /* of the part of each segment */
+    uint64_t zero_bytes;    /* up to here it must be zero at first */
     unsigned count;
-    uint64_t end[MM_HOST_CHUNKS_MAX]; /* end of each of its mappings, in bytes from base; the next one begins there */
+    uint64_t end[MM_HOST_CHUNKS_MAX]; /* end of each of its mappings; the next one begins there */
 };
-enum { MM_STRETCH_WORDS, MM_STRETCH_INDEXES, MM_STRETCH_TABLE, MM_STRETCHES }; /* words: with everything in front of them, which is the fixed part */
+/* Owners: with everything before them from the header on; and, in the other direction, struct mm_segment. Words; and the table. */
+enum { MM_STRETCH_OWNERS, MM_STRETCH_SEGMENTS, MM_STRETCH_WORDS, MM_STRETCH_TABLE, MM_STRETCHES };
 
 struct mm_host_chunks {
     struct mm_vm_access access;
@@ -37,7 +43,12 @@ struct mm_host_chunks {
     unsigned count;
     struct mm_host_chunk chunk[MM_HOST_CHUNKS_MAX]; /* sorted by address */
     struct mm_host_stretch metadata[MM_STRETCHES];
+    struct mm_copy_zeros zeros; /* see mm_copy_try_zero */
+    bool is_used;               /* the device has the heap: a copy could wait for the kernel that asks for growth */
 };
+
+/* Divides the metadata of a heap, reserved at `base`, into stretches. c->page_bytes is set. */
+void mm_chunks_divide(struct mm_host_chunks *c, const struct mm_layout *l, CUdeviceptr base);
 
 /* Consecutive segments. */
 struct mm_host_segments {
@@ -46,6 +57,10 @@ struct mm_host_segments {
 
 /* Maps the fixed parts of the metadata, and the parts of the segments up to `end`. On failure some of it may be mapped. */
 bool mm_chunks_try_describe(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t end, struct mm_driver_error *error);
+/* Zeroes all of what is mapped of the metadata that must be zero at first. */
+bool mm_chunks_try_zero(const struct mm_driver *d, const struct mm_host_chunks *c, struct mm_driver_error *error);
+/* The segments, from the first one on, whose pages have owners that are mapped. */
+uint64_t mm_chunks_owned(const struct mm_host_chunks *c);
 /* The mapped bytes of the metadata. */
 uint64_t mm_chunks_metadata_bytes(const struct mm_host_chunks *c);
 /* The end of the last chunk, a segment. */

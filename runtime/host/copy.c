@@ -21,6 +21,11 @@ bool mm_copy_try_fresh(const struct mm_driver *d, CUdeviceptr to, uint64_t zero_
     return done;
 }
 
+bool mm_copy_try_zero(const struct mm_driver *d, CUdeviceptr to, uint64_t bytes, struct mm_copy_zeros zeros, struct mm_driver_error *error) {
+    const uint64_t zero = 0;
+    return mm_copy_try_fresh(d, to, bytes, zeros, &zero, sizeof zero, error);
+}
+
 bool mm_copy_try_to_device(const struct mm_driver *d, CUdeviceptr to, const void *from, uint64_t bytes, struct mm_driver_error *error) {
     return mm_copy_try_fresh(d, to, 0, (struct mm_copy_zeros){NULL, 0}, from, bytes, error);
 }

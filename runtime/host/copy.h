@@ -21,6 +21,8 @@ struct mm_copy_zeros {
 /* Copies `bytes` bytes from `from` to `to`, and zeros behind them, up to `to` + zero_bytes. */
 bool mm_copy_try_fresh(const struct mm_driver *d, CUdeviceptr to, uint64_t zero_bytes, struct mm_copy_zeros zeros, const void *from, uint64_t bytes,
                        struct mm_driver_error *error);
+/* Copies `bytes` zeros to `to`. bytes: a multiple of 8. */
+bool mm_copy_try_zero(const struct mm_driver *d, CUdeviceptr to, uint64_t bytes, struct mm_copy_zeros zeros, struct mm_driver_error *error);
 bool mm_copy_try_to_device(const struct mm_driver *d, CUdeviceptr to, const void *from, uint64_t bytes, struct mm_driver_error *error);
 bool mm_copy_try_from_device(const struct mm_driver *d, void *to, CUdeviceptr from, uint64_t bytes, struct mm_driver_error *error);
 

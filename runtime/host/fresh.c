@@ -11,14 +11,10 @@
 #include "runtime/host/state.h"
 #include "runtime/host/trace.h"
 
-static struct mm_copy_zeros zeros_of(const struct mm_host_heap *h) {
-    return h->shared ? (struct mm_copy_zeros){h->shared->zeros, sizeof h->shared->zeros} : (struct mm_copy_zeros){NULL, 0};
-}
-
 /* Allocates struct mm_guard for a checked run, unless it exists, and zeroes it. */
 static bool try_guard(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
-    const uint64_t bytes = mm_guard_bytes(h->layout.segment_count), zero = 0;
-    return (h->guard || MM_DRIVER_TRY(d, error, cuMemAlloc, &h->guard, bytes)) && mm_copy_try_fresh(d, h->guard, bytes, zeros_of(h), &zero, sizeof zero, error);
+    const uint64_t bytes = mm_guard_bytes(h->layout.segment_count);
+    return (h->guard || MM_DRIVER_TRY(d, error, cuMemAlloc, &h->guard, bytes)) && mm_copy_try_zero(d, h->guard, bytes, h->chunks.zeros, error);
 }
 
 /* Allocates an image of the heap, which try_write frees. NULL: the host has no memory. */
@@ -28,26 +24,27 @@ static struct mm_heap *try_image(const struct mm_host_heap *h, struct mm_driver_
     return image;
 }
 
-/* Writes the image to `to`, and zeros behind it, up to `to` + bytes; frees the image. */
-static bool try_write(const struct mm_driver *d, const struct mm_host_heap *h, CUdeviceptr to, uint64_t bytes, struct mm_heap *image,
-                      struct mm_driver_error *error) {
-    const bool done = mm_copy_try_fresh(d, to, bytes, zeros_of(h), image, h->layout.image_bytes, error);
+/* Writes the image; frees it. */
+static bool try_write(const struct mm_driver *d, const struct mm_host_heap *h, struct mm_heap *image, struct mm_driver_error *error) {
+    const bool done = mm_copy_try_to_device(d, h->ref.heap, image, h->layout.image_bytes, error);
     free(image);
     return done;
 }
 
-bool mm_fresh_try_zero(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
-    const uint64_t zero = 0;
-    h->is_zeroed = mm_copy_try_fresh(d, h->metadata.base, h->layout.fixed_bytes, zeros_of(h), &zero, sizeof zero, error);
-    return h->is_zeroed;
+/* Zeroes what must be zero of metadata that are one allocation, at `base`. */
+static bool try_zero_all(const struct mm_driver *d, const struct mm_host_heap *h, CUdeviceptr base, struct mm_driver_error *error) {
+    return mm_copy_try_zero(d, base, h->layout.zero_bytes, h->chunks.zeros, error);
 }
 
 bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr metadata_base, CUdeviceptr user_base, uint64_t segments,
                         CUdeviceptr mailbox, struct mm_driver_error *error) {
+    const bool is_mapped = h->metadata.bytes != 0; /* then chunks.c has zeroed it */
     if (mm_host_env_get()->is_checked && !h->sibling && user_base && !try_guard(d, h, error)) return false;
+    if (!is_mapped && !try_zero_all(d, h, metadata_base, error)) return false;
     struct mm_heap *image = try_image(h, error);
     if (!image) return false;
     mm_heap_image(image, &h->layout, metadata_base, user_base, segments);
+    if (is_mapped) image->ref.open_bytes = mm_chunks_owned(&h->chunks) * MM_SEGMENT_BYTES;
     const uint64_t polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_LOOK_NS);
     if (mailbox) mm_heap_image_grows(image, mailbox, (uint32_t)polls);
     image->ref.spacing_mask = mm_host_env_get()->spacing - 1;
@@ -59,15 +56,17 @@ bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdev
     image->ref.guard = h->guard;
     if (h->guard) mm_heap_image_guard(image);
     h->ref = image->ref;
-    return try_write(d, h, metadata_base, h->is_zeroed ? 0 : h->layout.fixed_bytes, image, error);
+    return try_write(d, h, image, error);
 }
 
 bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     const struct mm_host_chunks *c = &h->chunks;
+    const CUdeviceptr base = h->ref.heap - h->layout.heap;
     if (h->guard && !try_guard(d, h, error)) return false;
+    if (!(h->metadata.bytes ? mm_chunks_try_zero(d, c, error) : try_zero_all(d, h, base, error))) return false;
     struct mm_heap *image = try_image(h, error);
     if (!image) return false;
-    mm_heap_image(image, &h->layout, h->ref.heap, h->ref.user_base, c->count ? 0 : c->mapped_count);
+    mm_heap_image(image, &h->layout, base, h->ref.user_base, c->count ? 0 : c->mapped_count);
     for (unsigned i = 0; i < c->count; i++) mm_heap_image_put(image, &h->layout, c->chunk[i].first, c->chunk[i].count);
     image->ref = h->ref;
     if (h->ref.fail && !mm_fail_try_take(d, h, &image->fail, error)) { /* a reset does not number requests anew */
@@ -76,5 +75,5 @@ bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struc
     }
     image->grow.mapped = c->mapped_count;
     image->grow.reached = c->count ? mm_chunks_end(c) : c->mapped_count;
-    return try_write(d, h, h->ref.heap, h->layout.fixed_bytes, image, error);
+    return try_write(d, h, image, error);
 }

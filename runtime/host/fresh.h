@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Initialises a heap's metadata: the image of a fresh heap, and zeros behind it up to the end of the fixed part (layout.h). */
+/* Initialises a heap's metadata (layout.h): the image of a fresh heap, and zeros, unless chunks.h has zeroed what it mapped. */
 #ifndef MM_HOST_FRESH_H
 #define MM_HOST_FRESH_H
 
@@ -9,8 +9,6 @@
 
 struct mm_host_heap;
 
-/* Zeroes the fixed part before the image is known. */
-bool mm_fresh_try_zero(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_driver_error *error);
 /* Writes the image of a heap whose first `segments` segments are free, and sets heap->ref. mailbox: its device address, or 0 if the heap does not grow. */
 bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *heap, CUdeviceptr metadata_base, CUdeviceptr user_base, uint64_t segments,
                         CUdeviceptr mailbox, struct mm_driver_error *error);

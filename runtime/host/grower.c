@@ -78,7 +78,7 @@ void (*mm_grower_lacks_memory)(void);
 
 uint64_t mm_grower_room(const struct mm_host_heap *h, uint64_t free_bytes) {
     const uint64_t room = free_bytes > h->reserve_bytes ? free_bytes - h->reserve_bytes : 0;
-    return room / (MM_SEGMENT_BYTES + h->layout.words_each + h->layout.indexes_each + h->layout.table_each);
+    return room / (MM_SEGMENT_BYTES + sizeof(struct mm_segment) + MM_SEGMENT_PAGES + h->layout.words_each + h->layout.table_each);
 }
 
 struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host_heap *h, uint64_t least, uint64_t hoped, uint64_t align) {

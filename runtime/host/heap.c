@@ -79,13 +79,9 @@ static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint6
         return false;
     }
     if (!mm_vm_try_reserve(d, h->layout.total_bytes, page_bytes, &h->metadata, error)) return false;
-    const struct mm_layout *l = &h->layout;
-    const CUdeviceptr base = h->metadata.base;
     c->user = h->user.base;
-    c->metadata[MM_STRETCH_WORDS] = (struct mm_host_stretch){.base = base, .bytes = l->indexes, .fixed_bytes = l->words, .segment_bytes = l->words_each};
-    c->metadata[MM_STRETCH_INDEXES] = (struct mm_host_stretch){.base = base + l->indexes, .bytes = l->table - l->indexes, .segment_bytes = l->indexes_each};
-    c->metadata[MM_STRETCH_TABLE] = (struct mm_host_stretch){.base = base + l->table, .bytes = l->total_bytes - l->table, .segment_bytes = l->table_each};
-    c->segment_count = l->segment_count;
+    c->segment_count = h->layout.segment_count;
+    mm_chunks_divide(c, &h->layout, h->metadata.base);
     return true;
 }
 
@@ -101,6 +97,7 @@ static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, struct 
     if (MM_DRIVER_TRY(d, error, cuMemHostRegister, at, sizeof *h->shared, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE)) {
         if (MM_DRIVER_TRY(d, error, cuMemHostGetDevicePointer, &mailbox, at, 0)) {
             h->shared = (struct mm_host_shared *)at;
+            h->chunks.zeros = (struct mm_copy_zeros){h->shared->zeros, sizeof h->shared->zeros};
             h->ref.mailbox = mailbox;
             return true;
         }
@@ -110,7 +107,7 @@ static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, struct 
     return false;
 }
 
-/* Reserves addresses, and maps the fixed parts of the metadata. */
+/* Reserves addresses. */
 static bool try_found(const struct mm_driver *d, struct mm_host_heap *h, uint64_t total_bytes, struct mm_driver_error *error) {
     uint64_t page_bytes = 0;
     int supported = 0;
@@ -128,7 +125,7 @@ static bool try_found(const struct mm_driver *d, struct mm_host_heap *h, uint64_
     }
     h->chunks.access.count = 1;
     h->chunks.access.devices[0] = h->device;
-    return try_reserve(d, h, total_bytes, page_bytes, error) && mm_chunks_try_describe(d, &h->chunks, 0, error);
+    return try_reserve(d, h, total_bytes, page_bytes, error);
 }
 
 /* What a heap that cannot grow begins with: MM_HEAP_SIZE, if it is set; else at least a part of the free memory. */
@@ -142,6 +139,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
                               struct mm_driver_error *no_growth) {
     if (!h->is_prepared && !try_found(d, h, b->total_bytes, error)) return false;
     if (!h->shared && !try_share(d, h, no_growth)) b->asked_bytes = all_at_once_bytes(b);
+    if (!mm_chunks_try_describe(d, &h->chunks, 0, error)) return false;
     h->ceiling_segments = mm_chunks_up(&h->chunks, h->ceiling_segments);
     uint64_t wanted = mm_chunks_up(&h->chunks, segments_of(b->asked_bytes));
     if (h->shared && wanted < MM_HOST_FIRST_SEGMENTS && !mm_host_env_get()->heap_size.bytes) wanted = MM_HOST_FIRST_SEGMENTS;
@@ -158,6 +156,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
         *error = fatal;
         return false;
     }
+    h->chunks.is_used = true;
     h->kind = MM_HOST_HEAP_MAPPED;
     struct mm_driver_error no_names = {NULL, CUDA_SUCCESS};
     const bool has_names = h->guard || (h->trace && mm_host_env_get()->profile);
@@ -271,7 +270,7 @@ bool mm_host_heap_try_prepare(const struct mm_driver *d, struct mm_host_heap *h)
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     struct budget b = {0, 0, 0, 0, false};
     h->is_prepared = try_begin(d, h, &error) && try_budget(d, h, 0, &b, &error) && try_found(d, h, b.total_bytes, &error) && try_share(d, h, &error) &&
-                     mm_chunks_try_describe(d, &h->chunks, MM_HOST_FIRST_SEGMENTS, &error) && mm_fresh_try_zero(d, h, &error);
+                     mm_chunks_try_describe(d, &h->chunks, MM_HOST_FIRST_SEGMENTS, &error);
     if (h->is_prepared) return true;
     undo(d, h);
     pthread_mutex_destroy(&h->lock);

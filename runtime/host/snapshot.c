@@ -25,7 +25,7 @@ static bool is_paged(const struct mm_heap_ref *ref, uint32_t s) {
 
 bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_snapshot *s, struct mm_driver_error *error) {
     const struct mm_layout *l = &h->layout;
-    const uint64_t reach = reach_of(h), base = h->ref.heap, segments_end = l->segments + reach * sizeof(struct mm_segment);
+    const uint64_t reach = reach_of(h), base = h->ref.heap - l->heap, begin = l->heap - reach * sizeof(struct mm_segment);
     char *copy = (char *)mmap(NULL, l->total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (copy == MAP_FAILED) {
         error->call = "mmap";
@@ -33,16 +33,17 @@ bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, str
         return false;
     }
     const uint64_t at = (uint64_t)(uintptr_t)copy;
-    s->bytes = l->total_bytes;
+    s->copy = copy, s->bytes = l->total_bytes;
     s->segment_count = (uint32_t)reach;
     s->walk = mm_usage_walk_of(h->sibling);
-    bool done = mm_copy_try_from_device(d, copy, base, segments_end, error) &&
+    bool done = mm_copy_try_from_device(d, copy + begin, base + begin, l->directory - begin, error) &&
                 (reach == 0 || mm_copy_try_from_device(d, copy + l->owners, base + l->owners, reach * MM_SEGMENT_PAGES, error));
     s->ref = h->ref;
-    s->ref.heap = at, s->ref.classes_at = at + offsetof(struct mm_heap, classes), s->ref.giving_up = at + offsetof(struct mm_heap, giving_up);
+    s->ref.heap = at + l->heap, s->ref.classes_at = s->ref.heap + offsetof(struct mm_heap, classes);
+    s->ref.giving_up = s->ref.heap + offsetof(struct mm_heap, giving_up);
     s->ref.free_tree = at + l->free_tree, s->ref.room_trees = at + l->room_trees, s->ref.segments = at + l->segments;
     s->ref.owners = at + l->owners, s->ref.directory = at + l->directory, s->ref.made = at + l->made;
-    s->ref.words = at + l->words, s->ref.indexes = at + l->indexes, s->ref.table = at + l->table;
+    s->ref.words = at + l->words, s->ref.firsts = at + l->firsts;
     s->ref.mailbox = 0;
     uint32_t first = s->segment_count, end = 0; /* words of other segments mean nothing */
     for (uint32_t i = 0; done && i < s->segment_count; i++)
@@ -51,13 +52,9 @@ bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, str
         const uint64_t from = l->words + first * l->words_each;
         done = mm_copy_try_from_device(d, copy + from, base + from, (end - first) * l->words_each, error);
     }
-    if (done && h->sibling && first < end) {
-        const uint64_t from = l->indexes + first * l->indexes_each, word = l->made + MM_MADE * sizeof(uint64_t);
-        done = mm_copy_try_from_device(d, copy + from, base + from, (end - first) * l->indexes_each, error) &&
-               mm_copy_try_from_device(d, copy + word, base + word, sizeof(uint64_t), error);
-    }
+    if (done && h->sibling && first < end) done = mm_copy_try_from_device(d, copy + l->made, base + l->made, sizeof(uint64_t), error);
     if (!done) mm_snapshot_drop(s);
     return done;
 }
 
-void mm_snapshot_drop(struct mm_snapshot *s) { munmap((void *)(uintptr_t)s->ref.heap, s->bytes); }
+void mm_snapshot_drop(struct mm_snapshot *s) { munmap(s->copy, s->bytes); }

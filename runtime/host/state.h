@@ -59,7 +59,6 @@ struct mm_host_heap {
     struct mm_layout layout;
     struct mm_vm_range user, metadata;
     bool is_prepared; /* by mm_host_heap_try_prepare */
-    bool is_zeroed;   /* the fixed part of the metadata (layout.h) was zeroed, and not written since */
 
     pthread_mutex_t lock; /* protects the members below, except reports_said (report.c) and those that only the grower uses */
     struct mm_host_chunks chunks;

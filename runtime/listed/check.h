@@ -8,7 +8,7 @@ MM_FN void mm_list_check_segment(struct mm_check *k, const struct mm_heap_ref *r
     const uint32_t at = *mm_list_index(ref, s);
     for (uint32_t page = s * MM_SEGMENT_PAGES; page < (s + 1) * MM_SEGMENT_PAGES; page++)
         if (*mm_page_owner(ref, page) != owner || owner != MM_LISTED_OWNER) mm_check_fault(k, MM_FAULT_UNITS_OWNER, s, page, *mm_page_owner(ref, page));
-    if (at >= mm_list_state(ref)->count || mm_list_entries(ref)[at] != s) mm_check_fault(k, MM_FAULT_UNITS_LIST, s, at, 0);
+    if (at >= mm_list_state(ref)->count || *mm_list_entry(ref, at) != s) mm_check_fault(k, MM_FAULT_UNITS_LIST, s, at, 0);
 }
 
 MM_FN_RARE void mm_list_check_rest(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t part, uint32_t parts) {
@@ -17,9 +17,9 @@ MM_FN_RARE void mm_list_check_rest(struct mm_check *k, const struct mm_heap_ref 
     for (uint32_t i = part; i < MM_LISTED_PLACES; i += parts)
         if (*mm_list_bringing(ref, 64 * i) != 0) mm_check_fault(k, MM_FAULT_TABLE_LOCK, 0, i, *mm_list_bringing(ref, 64 * i));
     for (uint32_t i = part; i < of->count; i += parts)
-        if (mm_list_entries(ref)[i] >= mm_heap_of(ref)->grow.reached || *mm_list_index(ref, mm_list_segment(ref, i)) != i ||
+        if (*mm_list_entry(ref, i) >= mm_heap_of(ref)->grow.reached || *mm_list_index(ref, mm_list_segment(ref, i)) != i ||
             !mm_list_has(ref, mm_list_segment(ref, i)))
-            mm_check_fault(k, MM_FAULT_UNITS_STRAY, i, mm_list_entries(ref)[i], 0);
+            mm_check_fault(k, MM_FAULT_UNITS_STRAY, i, *mm_list_entry(ref, i), 0);
 }
 
 #endif

@@ -52,20 +52,20 @@
 
 /* Uses count, wanted, coming, entered, lock, round, swept, most and is_awaited (struct mm_class_state). */
 MM_FN struct mm_class_state *mm_list_state(const struct mm_heap_ref *ref) { return (struct mm_class_state *)ref->classes_at; }
-#ifndef MM_LISTED_ENTRIES                             /* an allocator may have the list elsewhere, for so many segments */
+#ifndef MM_LISTED_SEGMENTS_MAX
 #define MM_LISTED_SEGMENTS_MAX (MM_TREE_BITS_MAX - 1) /* units have 32 bits */
-MM_FN uint32_t *mm_list_entries(const struct mm_heap_ref *ref) { return (uint32_t *)ref->table; }
-#else
-MM_FN uint32_t *mm_list_entries(const struct mm_heap_ref *ref) { return MM_LISTED_ENTRIES(ref); }
 #endif
-MM_FN uint32_t *mm_list_index(const struct mm_heap_ref *ref, uint32_t s) { return (uint32_t *)ref->indexes + s * MM_SEGMENT_PAGES; }
+MM_FN uint32_t *mm_list_index(const struct mm_heap_ref *ref, uint32_t s) { return mm_page_index(ref, s * MM_SEGMENT_PAGES); }
 /* The most consecutive units of segment s that were free or held when a round of sweeps saw it last (malloc.h). */
 MM_FN uint32_t *mm_list_most(const struct mm_heap_ref *ref, uint32_t s) { return mm_list_index(ref, s) + 1; }
+
+/* The entry at place k of the list. */
+MM_FN uint32_t *mm_list_entry(const struct mm_heap_ref *ref, uint32_t k) { return mm_list_index(ref, k) + MM_SEGMENT_PAGES - 1; }
 
 /* The number of segments in the list. Acquires. */
 MM_FN uint32_t mm_list_count(const struct mm_heap_ref *ref) { return mm_load_acquire_u32(&mm_list_state(ref)->count); }
 /* The segment at place k of the list, which has or had more than k. */
-MM_FN uint32_t mm_list_segment(const struct mm_heap_ref *ref, uint32_t k) { return mm_load_acquire_u32(mm_list_entries(ref) + k); }
+MM_FN uint32_t mm_list_segment(const struct mm_heap_ref *ref, uint32_t k) { return mm_load_acquire_u32(mm_list_entry(ref, k)); }
 
 /* Whether the list has segment s, of which the caller knows by a word that publishes nothing. The answer may be no while the list changes. Acquires: the caller
  * sees the owners and words of the segment. */
@@ -138,7 +138,7 @@ MM_FN void mm_list_enter(const struct mm_heap_ref *ref, uint32_t here, uint32_t 
             if (!(bits >> bit & 1)) continue;
             mm_store_relaxed_u32(mm_list_index(ref, in), k);
             mm_store_relaxed_u32(mm_list_most(ref, in), ~0u); /* no sweep has seen it */
-            mm_store_published_u32(mm_list_entries(ref) + k, in);
+            mm_store_published_u32(mm_list_entry(ref, k), in);
             if (news >> bit & 1) mm_listed_enters(ref, in, row + mm_popcount(news & mm_bits_low(bit)));
         }
         end += mm_popcount(bits);
@@ -306,7 +306,7 @@ MM_FN_RARE void mm_list_await(const struct mm_heap_ref *ref, uint32_t count, uin
 MM_FN void mm_list_remove(const struct mm_heap_ref *ref, uint32_t s) {
     struct mm_class_state *of = mm_list_state(ref);
     const uint32_t last = mm_load_relaxed_u32(&of->count) - 1, at = mm_load_relaxed_u32(mm_list_index(ref, s)), moved = mm_list_segment(ref, last);
-    mm_store_release_u32(mm_list_entries(ref) + at, moved);
+    mm_store_release_u32(mm_list_entry(ref, at), moved);
     mm_store_relaxed_u32(mm_list_index(ref, moved), at);
     mm_store_release_u32(&of->count, last);
 }

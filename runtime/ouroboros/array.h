@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The array queue (S): a ring of slots. Each queue has MM_ARRAY_FIRST slots at first, in the fixed part of the metadata (mm_firsts). A segment's share of the
+/* The array queue (S): a ring of slots. Each queue has MM_ARRAY_FIRST slots at first (ref->firsts). A segment's share of the
  * table, a row, has as many slots of each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows
  * as the chunks that were cut for it can need.
  *
@@ -49,9 +49,9 @@ MM_FN uint64_t mm_array_slots(uint32_t q, uint64_t rows) { return MM_ARRAY_FIRST
 
 /* Slot number `at` of queue q. */
 MM_FN uint32_t *mm_array_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t at) {
-    if (at < MM_ARRAY_FIRST) return (uint32_t *)mm_firsts(ref) + q * MM_ARRAY_FIRST + at;
+    if (at < MM_ARRAY_FIRST) return (uint32_t *)ref->firsts + q * MM_ARRAY_FIRST + at;
     at -= MM_ARRAY_FIRST;
-    return (uint32_t *)(ref->table + (at >> mm_array_shift(q)) * MM_ARRAY_ROW_BYTES) + mm_array_before(q) + at % (1u << mm_array_shift(q));
+    return (uint32_t *)(ref->words - ((at >> mm_array_shift(q)) + 1) * MM_ARRAY_ROW_BYTES) + mm_array_before(q) + at % (1u << mm_array_shift(q));
 }
 MM_FN uint64_t mm_queue_view(const struct mm_heap_ref *ref, uint32_t q) { return mm_load_relaxed_u64(&mm_queue_of(ref, q)->shape); }
 /* The slot of position p. */
@@ -103,7 +103,7 @@ MM_FN_RARE void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint
 MM_FN_RARE void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t before, uint32_t n, uint32_t rank, uint32_t many) {
     MM_UNROLLED(4)
     for (uint64_t at = before * MM_ARRAY_ROW_BYTES + 16 * rank; at < (before + n) * MM_ARRAY_ROW_BYTES; at += 16 * many)
-        mm_store_two((uint64_t *)(ref->table + at), 0, 0);
+        mm_store_two((uint64_t *)(ref->words - 16 - at), 0, 0);
 }
 
 #endif

@@ -91,15 +91,11 @@ MM_FN uint64_t mm_chunk_address(const struct mm_heap_ref *ref, uint32_t mask, ui
 MM_FN uint64_t *mm_listed_word(const struct mm_heap_ref *ref, uint32_t w) { return mm_chunk_header(ref, w); }
 MM_FN uint32_t *mm_chunks_fresh(const struct mm_heap_ref *ref, uint64_t k) { return (uint32_t *)ref->directory + k; }
 MM_FN uint8_t *mm_chunks_known(const struct mm_heap_ref *ref, uint32_t s) { return (uint8_t *)mm_chunks_fresh(ref, ref->user_bytes >> MM_SEGMENT_SHIFT) + s; }
-/* The list is in the words of made, so that all of the table is for the queues. */
 #define MM_LISTED_SEGMENTS_MAX (1u << MM_OURO_LIST_SHIFT)
-MM_FN uint32_t *mm_listed_entries(const struct mm_heap_ref *ref) { return (uint32_t *)ref->made; }
-#define MM_LISTED_ENTRIES mm_listed_entries
 
-/* The words of made, all of them 0 at first: the list; words of queue chunks (storage.h); cells (cells.h). What queues have before the first segment enters is
- * in the firsts (layout.h). */
-#define MM_OURO_WORDS_AT ((1u << MM_OURO_LIST_SHIFT) / 2)
-#define MM_OURO_CELLS_AT (MM_OURO_WORDS_AT + MM_OURO_QUEUES * 3 * (1u << MM_OURO_RING_SHIFT) / 2)
-MM_STATIC_ASSERT(MM_OURO_CELLS_AT + MM_OURO_CELL_CLASSES * MM_OURO_CELLS / 2 <= MM_CLASS_COUNT * MM_MADE, "made has room");
+/* The words of made, all of them 0 at first: words of queue chunks (storage.h), from the first one on; cells (cells.h). What queues have before the first segment
+ * enters is in the firsts (layout.h). */
+#define MM_OURO_CELLS_AT (MM_OURO_QUEUES * 3 * (1u << MM_OURO_RING_SHIFT) / 2)
+MM_STATIC_ASSERT(MM_OURO_CELLS_AT + MM_OURO_CELL_CLASSES * MM_OURO_CELLS / 2 <= MM_MADE_WORDS, "made has room");
 
 #endif

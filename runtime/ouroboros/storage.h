@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Queue chunks: the memory of the virtualised queues (VA, VL), MM_STORE_SLOTS slots each. In the paper they are chunks of the same heap, so a free in a full
- * heap may find none. Here the first ones are in the fixed part of the metadata (mm_firsts), and the others in the table, which grows with the memory that
+ * heap may find none. Here the first ones are there when a heap begins (ref->firsts), and the others in the table, which grows with the memory that
  * is mapped; there are more than all entries can need: no free needs memory.
  *
  * Representation. pool_fresh: the first so many queue chunks were given before. pool_free: stacks, so that lanes of a warp take queue chunks at the same time:
@@ -38,7 +38,7 @@ MM_STATIC_ASSERT(MM_CLASS_COUNT *MM_EXTENT * 8 >= 3 * MM_OURO_QUEUES * sizeof(st
 /* Words for queue chunk `number` of queue q: passed; and that of ring.h or links.h. They are apart: callers of -va add to the one, and read the
  * other (docs/explanation/lessons.md). */
 MM_FN uint64_t *mm_store_word(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
-    return (uint64_t *)ref->made + MM_OURO_WORDS_AT + q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS;
+    return (uint64_t *)ref->made + q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS;
 }
 MM_FN uint32_t *mm_store_passed(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
     return (uint32_t *)mm_store_word(ref, MM_OURO_QUEUES, 0) + q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS;
@@ -55,7 +55,7 @@ MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t numb
 /* Queue chunks that are there before the first segment enters; each segment brings one. */
 #define MM_STORE_FIRST (3 * MM_OURO_QUEUES)
 MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) {
-    return id <= MM_STORE_FIRST ? (struct mm_store *)mm_firsts(ref) + (id - 1) : (struct mm_store *)ref->table + (id - 1 - MM_STORE_FIRST);
+    return id <= MM_STORE_FIRST ? (struct mm_store *)ref->firsts + (id - 1) : (struct mm_store *)ref->words - (id - MM_STORE_FIRST);
 }
 
 /* Makes all slots of queue chunk `id` 0; a share of them, if several lanes do so. */

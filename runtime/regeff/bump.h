@@ -38,7 +38,7 @@ MM_FN uint64_t mm_bump_used(uint64_t word) { return word & ((1ull << MM_BUMP_SEG
 MM_STATIC_ASSERT(MM_TREE_BITS_MAX <= 1u << (64 - MM_BUMP_PLACE_SHIFT), "a place in the list has 20 bits");
 /* Whether `bytes` more fit. */
 MM_FN int mm_bump_has(uint64_t word, uint64_t bytes) { return mm_bump_used(word) + bytes <= (uint64_t)mm_bump_segments(word) << MM_SEGMENT_SHIFT; }
-MM_FN uint64_t *mm_bump_word(const struct mm_heap_ref *ref) { return (uint64_t *)ref->made + MM_MADE; }
+MM_FN uint64_t *mm_bump_word(const struct mm_heap_ref *ref) { return (uint64_t *)ref->made; }
 MM_FN uint64_t mm_bump_address(const struct mm_heap_ref *ref, uint64_t word) {
     return ref->user_base + (uint64_t)mm_list_segment(ref, mm_bump_place(word)) * MM_SEGMENT_BYTES + mm_bump_used(word);
 }

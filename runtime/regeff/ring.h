@@ -30,9 +30,9 @@ MM_FN uint32_t mm_listed_patience(uint32_t n, int is_full) { return (void)n, (vo
 
 /* Where the caller begins: the number of a unit, plus 1; 0: nowhere yet. */
 MM_FN uint64_t *mm_ring_place(const struct mm_heap_ref *ref) {
-    return (uint64_t *)ref->made + MM_MADE + (MM_RING_IS_MULTI ? mm_home() % MM_RING_PLACES * 16 : 0); /* each has a cache line */
+    return (uint64_t *)ref->made + (MM_RING_IS_MULTI ? mm_home() % MM_RING_PLACES * 16 : 0); /* each has a cache line */
 }
-MM_STATIC_ASSERT(MM_RING_PLACES * 16 <= MM_MADE, "places");
+MM_STATIC_ASSERT(MM_RING_PLACES * 16 <= MM_MADE_WORDS, "places");
 
 /* The first unit of the segment behind segment s in the ring. */
 MM_FN uint64_t mm_ring_behind(const struct mm_heap_ref *ref, uint32_t s) {

@@ -37,12 +37,12 @@ static inline struct gpu_heap gpu_heap_create(uint64_t segments) {
     f.segments = segments;
     CUDA_OK(cudaMalloc(&f.user, (segments + 1) * MM_SEGMENT_BYTES));
     CUDA_OK(cudaMalloc(&f.metadata, l.total_bytes));
-    CUDA_OK(cudaMemset(f.metadata, 0, l.fixed_bytes));
-    CUDA_OK(cudaMemset(f.metadata + l.fixed_bytes, 0x5a, l.total_bytes - l.fixed_bytes));
+    CUDA_OK(cudaMemset(f.metadata, 0, l.zero_bytes));
+    CUDA_OK(cudaMemset(f.metadata + l.zero_bytes, 0x5a, l.total_bytes - l.zero_bytes));
     void *image = malloc(l.image_bytes);
     expect_image(image, &l, (uint64_t)f.metadata, ((uint64_t)f.user + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES * MM_SEGMENT_BYTES, segments);
     f.ref = ((struct mm_heap *)image)->ref;
-    CUDA_OK(cudaMemcpy(f.metadata, image, l.image_bytes, cudaMemcpyHostToDevice));
+    CUDA_OK(cudaMemcpy((void *)f.ref.heap, image, l.image_bytes, cudaMemcpyHostToDevice));
     free(image);
     return f;
 }
@@ -67,20 +67,20 @@ static inline uint64_t gpu_heap_free_segments(struct mm_heap_ref ref) {
     return n;
 }
 
-/* A copy of the metadata, with zeros for absent parts; the caller frees it. */
-static inline char *gpu_heap_copy(struct mm_heap_ref ref) {
+/* A copy of the metadata, with zeros for absent parts; the caller frees it. *header: the heap's header in it. */
+static inline char *gpu_heap_copy(struct mm_heap_ref ref, struct mm_heap **header) {
     const struct mm_heap head = gpu_heap_header(ref);
-    const uint64_t reached = head.grow.reached, words = ref.words - ref.heap, indexes = ref.indexes - ref.heap, table = ref.table - ref.heap;
+    const uint64_t reached = head.grow.reached, begin = ref.heap - reached * sizeof(struct mm_segment), end = ref.owners + reached * MM_SEGMENT_PAGES;
     uint64_t table_entries = head.extents * MM_EXTENT;
 #ifdef MM_LISTED_WORDS /* lists and queues lie there, in each segment's share */
     table_entries = reached * MM_TABLE_SHARE * MM_SEGMENT_PAGES;
 #endif
-    const uint64_t table_bytes = table_entries * sizeof(uint64_t);
-    char *copy = (char *)calloc(1, table + table_bytes);
-    CUDA_OK(cudaMemcpy(copy, (void *)ref.heap, words, cudaMemcpyDeviceToHost));
-    CUDA_OK(cudaMemcpy(copy + words, (void *)ref.words, reached * MM_SEGMENT_PAGES * sizeof(uint64_t) << ref.word_shift, cudaMemcpyDeviceToHost));
-    CUDA_OK(cudaMemcpy(copy + indexes, (void *)ref.indexes, reached * MM_SEGMENT_PAGES * sizeof(uint32_t), cudaMemcpyDeviceToHost));
-    CUDA_OK(cudaMemcpy(copy + table, (void *)ref.table, table_bytes, cudaMemcpyDeviceToHost));
+    const uint64_t table = ref.words - table_entries * sizeof(uint64_t),
+                   words_end = ref.words + (reached * MM_SEGMENT_PAGES * sizeof(uint64_t) << ref.word_shift);
+    char *copy = (char *)calloc(1, words_end - begin);
+    CUDA_OK(cudaMemcpy(copy, (void *)begin, end - begin, cudaMemcpyDeviceToHost));
+    CUDA_OK(cudaMemcpy(copy + (table - begin), (void *)table, words_end - table, cudaMemcpyDeviceToHost));
+    *header = (struct mm_heap *)(copy + (ref.heap - begin));
     return copy;
 }
 
@@ -116,8 +116,9 @@ static inline const char *gpu_heap_wrong_on_cpu(struct mm_heap_ref ref, char *wh
     const char *wrong = NULL;
     if (*asked) {
         struct mm_cpu_heap copy;
-        char *metadata = gpu_heap_copy(ref);
-        if (mm_cpu_heap_adopt(&copy, metadata) != 0) wrong = "no metadata of this version";
+        struct mm_heap *header;
+        char *metadata = gpu_heap_copy(ref, &header);
+        if (mm_cpu_heap_adopt(&copy, header) != 0) wrong = "no metadata of this version";
         else wrong = mm_cpu_heap_check_quiescent(&copy, why, why_bytes, live);
         free(metadata);
     }

@@ -20,8 +20,9 @@
 #define MANY (4u * MM_HOST_CHUNK_SEGMENTS_MAX)
 #define USER ((CUdeviceptr)1 << 40)
 #define METADATA ((CUdeviceptr)1 << 43)      /* distance from one stretch of it to the next */
-#define FIXED 300ull                         /* bytes of each stretch that belong to no segment */
+#define FIXED 300                            /* bytes of each stretch that belong to no segment */
 #define EACH(stretch) (40000ull + (stretch)) /* bytes for each segment */
+#define DOWN(stretch) ((stretch) % 2)        /* those grow towards smaller addresses; so many bytes of the first segments' are elsewhere */
 #define PAGE (1ull << 21)
 
 static bool there[MANY], is_open[MANY];       /* segments */
@@ -45,22 +46,22 @@ static inline CUresult release(CUmemGenericAllocationHandle handle) { return (vo
 static inline CUresult map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
     (void)offset, (void)flags;
     ck_assert_uint_eq(handle, bytes);
-    if (at >= METADATA) {
-        const uint64_t stretch = at / METADATA - 1;
-        ck_assert_uint_eq(at, (stretch + 1) * METADATA + metadata_there[stretch]);
+    if (at >= METADATA / 2) {
+        const uint64_t stretch = (at + METADATA / 2) / METADATA - 1, base = (stretch + 1) * METADATA;
+        ck_assert_uint_eq(at, DOWN(stretch) ? base - metadata_there[stretch] - bytes : base + metadata_there[stretch]);
         metadata_there[stretch] += bytes;
         return CUDA_SUCCESS;
     }
     for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; i < end; i++) {
         ck_assert(i < heap->chunks.segment_count && !there[i]);
-        for (int k = 0; k < MM_STRETCHES; k++) ck_assert_uint_ge(metadata_there[k], FIXED + (i + 1) * EACH((uint64_t)k));
+        for (int k = 0; k < MM_STRETCHES; k++) ck_assert_uint_ge(metadata_there[k] + FIXED * DOWN(k), FIXED * !DOWN(k) + (i + 1) * EACH((uint64_t)k));
         there[i] = true;
     }
     return CUDA_SUCCESS;
 }
 static inline CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *who, size_t count) {
     (void)who, (void)count;
-    if (at >= METADATA) return CUDA_SUCCESS;
+    if (at >= METADATA / 2) return CUDA_SUCCESS;
     if (open_fails) return CUDA_ERROR_UNKNOWN;
     for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; i < end; i++) {
         ck_assert(there[i]);
@@ -69,7 +70,7 @@ static inline CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAcces
     return CUDA_SUCCESS;
 }
 static inline CUresult unmap(CUdeviceptr at, size_t bytes) {
-    for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; at < METADATA && i < end; i++) {
+    for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; at < METADATA / 2 && i < end; i++) {
         ck_assert(there[i]);
         there[i] = is_open[i] = false;
     }
@@ -92,8 +93,9 @@ static unsigned char in_metadata; /* the value of each byte */
 static unsigned looks;
 static inline CUresult copy_back(void *to, CUdeviceptr from, size_t bytes, CUstream stream) { /* all segments look free */
     (void)stream;
-    looks += from == METADATA;
-    memset(to, from == METADATA ? in_metadata : 0xff, bytes);
+    const bool is_metadata = from >= METADATA / 2;
+    looks += is_metadata;
+    memset(to, is_metadata ? in_metadata : 0xff, bytes);
     return CUDA_SUCCESS;
 }
 static inline CUresult name_of(CUresult code, const char **name) { return (void)code, *name = "an error", CUDA_SUCCESS; }
@@ -119,7 +121,8 @@ static inline void setup(void) {
     heap->chunks.access.count = 1;
     heap->chunks.user = USER, heap->chunks.segment_count = SEGMENTS, heap->chunks.page_bytes = PAGE, heap->chunks.unit = 1;
     for (uint64_t k = 0; k < MM_STRETCHES; k++)
-        heap->chunks.metadata[k] = (struct mm_host_stretch){.base = (k + 1) * METADATA, .bytes = 2 * PAGE, .fixed_bytes = FIXED, .segment_bytes = EACH(k)};
+        heap->chunks.metadata[k] = (struct mm_host_stretch){
+            .base = (k + 1) * METADATA, .is_down = DOWN(k), .bytes = 2 * PAGE, .fixed_bytes = DOWN(k) ? -FIXED : FIXED, .segment_bytes = EACH(k)};
 }
 static inline void teardown(void) {
     free(heap->shared);

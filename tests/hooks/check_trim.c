@@ -50,7 +50,8 @@ END_TEST
 #define TRIM_STREAM ((CUstream)16)
 #define OUR_STREAM ((CUstream)32)
 static struct mm_heap *image; /* the heap's image on the device */
-static uint64_t written_bytes;
+static uint64_t zeroed_bytes; /* since the last image */
+static unsigned images;
 static bool copy_fails;
 static CUresult stream_create(CUstream *stream, unsigned flags) { return (void)flags, *stream = OUR_STREAM, CUDA_SUCCESS; }
 static CUresult stream_destroy(CUstream stream) { return (void)stream, CUDA_SUCCESS; }
@@ -59,25 +60,26 @@ static CUresult synchronize(CUstream stream) { /* completes late claims */
     if (stream == TRIM_STREAM) stream_hangs = false;
     return CUDA_SUCCESS;
 }
-static CUresult copy_to(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) { /* the image, then zeros up to the end */
+static CUresult copy_to(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) { /* zeros, then the image among them */
     (void)stream;
     if (copy_fails) return CUDA_ERROR_UNKNOWN;
     ck_assert(!heap->grower.is_running);
-    if (to != METADATA) {
-        ck_assert_uint_eq(to, METADATA + written_bytes);
-        ck_assert(from == heap->shared->zeros && bytes <= sizeof heap->shared->zeros);
-        written_bytes += bytes;
+    if (bytes != heap->layout.image_bytes) {
+        ck_assert_uint_eq(to, METADATA + zeroed_bytes);
+        for (size_t i = 0; i < bytes; i++) ck_assert(((const char *)from)[i] == 0);
+        zeroed_bytes += bytes;
         return CUDA_SUCCESS;
     }
-    ck_assert_uint_eq(bytes, heap->layout.image_bytes);
+    ck_assert(to == heap->ref.heap && zeroed_bytes == heap->layout.zero_bytes);
     image = (struct mm_heap *)realloc(image, bytes);
     memcpy(image, from, bytes);
-    written_bytes = bytes;
+    zeroed_bytes = 0, images++;
     return CUDA_SUCCESS;
 }
 /* All mapped segments, and no others, are free and unowned; the thread serves requests. */
 static void is_fresh(void) {
-    const uint64_t *tree = (const uint64_t *)(const void *)((const char *)image + heap->layout.free_tree), *leaves = tree + 1 + heap->layout.tree_mids;
+    const uint64_t *tree = (const uint64_t *)(const void *)((const char *)image + heap->layout.free_tree - heap->layout.heap),
+                   *leaves = tree + 1 + heap->layout.tree_mids;
     uint64_t middle = 0;
     for (unsigned i = 0; i < SEGMENTS; i++) ck_assert_msg((leaves[i / 64] >> i % 64 & 1) == there[i], "segment %u", i);
     for (unsigned i = 0; i < heap->layout.tree_leaves; i++) middle |= (uint64_t)(leaves[i] != 0) << i;
@@ -85,7 +87,8 @@ static void is_fresh(void) {
     ck_assert(image->free_count == mapped() && image->grow.mapped == mapped() && image->grow.asked == 0);
     ck_assert(memcmp(&image->ref, &heap->ref, sizeof image->ref) == 0 && image->abi == MM_ABI_VERSION);
     ck_assert_uint_eq(image->grow.reached, mm_chunks_end(&heap->chunks));
-    ck_assert_uint_eq(written_bytes, heap->layout.fixed_bytes);
+    ck_assert_uint_eq(images, 1);
+    images = 0;
     ck_assert(heap->trim.pending == 0 && heap->grower.is_running && answer() == 0 && heap->shared->mailbox.wanted == 0);
     for (unsigned i = 0; i < heap->chunks.count; i++) ck_assert(!heap->chunks.chunk[i].is_spare);
 }
@@ -94,7 +97,8 @@ START_TEST(begins_anew) {
     d.cuStreamCreate = stream_create, d.cuStreamDestroy = stream_destroy, d.cuStreamSynchronize = synchronize;
     d.cuMemcpyHtoDAsync = copy_to;
     ck_assert_int_eq(mm_layout_make(&heap->layout, SEGMENTS, PAGE, 32), 0);
-    heap->ref.heap = METADATA, heap->ref.user_base = USER, heap->ref.spacing_mask = 31, heap->ref.classes[3].slices = 5;
+    heap->ref.heap = METADATA + heap->layout.heap, heap->chunks.zeros = (struct mm_copy_zeros){heap->shared->zeros, sizeof heap->shared->zeros};
+    heap->ref.user_base = USER, heap->ref.spacing_mask = 31, heap->ref.classes[3].slices = 5;
     heap->trim.stream = TRIM_STREAM;
     have(8);
     mm_chunks_unmap(&d, &heap->chunks, 3, &error);
@@ -131,7 +135,7 @@ END_TEST
 START_TEST(unused_goes_back) {
     d.cuStreamSynchronize = synchronize;
     have(8);
-    heap->ref.heap = METADATA, heap->layout.owners = 256, heap->promised_segments = 5, looks = 0;
+    heap->ref.heap = METADATA, heap->layout.directory = 256, heap->promised_segments = 5, looks = 0;
     ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
     in_metadata++; /* a kernel allocates */
     ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_IN_USE);
@@ -159,7 +163,7 @@ END_TEST
 /* Trimming unused memory loads no module and waits for nothing. */
 START_TEST(unused_costs_nothing) {
     have(8);
-    heap->ref.heap = METADATA, heap->layout.owners = 256, looks = 0;
+    heap->ref.heap = METADATA, heap->layout.directory = 256, looks = 0;
     heap->trim.retire = NULL;
     for (int i = 0; i < 3; i++) ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
     heap->trim.retire = RETIRE, stream_hangs = true;

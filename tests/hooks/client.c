@@ -115,23 +115,24 @@ unsigned long long client_heap_segments(const struct mm_heap_ref *ref) {
     CHECK(h);
     CHECK(h->abi == MM_ABI_VERSION);
     struct mm_heap_ref published = *ref; /* with MM_FILL modules see the heap closed, and take the path that fills */
-    CHECK(ref->open_bytes == (ref->fill ? 0 : h->ref.user_bytes));
+    CHECK(ref->open_bytes == (ref->fill ? 0 : h->ref.open_bytes));
+    CHECK(h->ref.open_bytes <= h->ref.user_bytes && h->ref.open_bytes >= h->grow.reached * MM_SEGMENT_BYTES);
     published.open_bytes = h->ref.open_bytes;
     CHECK(memcmp(&h->ref, &published, sizeof published) == 0);
     CHECK(ref->user_base % MM_SEGMENT_BYTES == 0);
     const unsigned long long *tree = (const unsigned long long *)h->ref.free_tree;
     unsigned long long count = 0;
     for (unsigned long long i = 0; i < h->tree_leaves; i++) count += (unsigned long long)__builtin_popcountll(tree[h->ref.tree_roots + h->ref.tree_mids + i]);
-    /* the memory behind the image was zeroed (new memory of the stand-in is filled with garbage) */
+    /* the memory around the image was zeroed (new memory of the stand-in is filled with garbage) */
     struct mm_layout l;
     CHECK(mm_layout_make(&l, h->segment_count, 256, ref->spacing_mask + 1) == 0);
-    const char *base = (const char *)ref->heap;
-    for (unsigned long long i = l.image_bytes; i < l.fixed_bytes; i++) CHECK(base[i] == 0);
-    if (count) { /* first and last byte of words, indexes and table, and the ends of the user memory, are mapped */
-        volatile char *words = (char *)ref->words, *indexes = (char *)ref->indexes, *table = (char *)ref->table, *user = (char *)ref->user_base;
+    const char *base = (const char *)ref->heap, *end = (const char *)ref->owners + h->ref.open_bytes / MM_PAGE_BYTES;
+    for (const char *at = base + l.image_bytes; at < end; at++) CHECK(*at == 0);
+    for (const char *at = base - h->grow.reached * sizeof(struct mm_segment); at < base; at++) CHECK(*at == 0);
+    if (count) { /* first and last byte of words and table, and the ends of the user memory, are mapped */
+        volatile char *words = (char *)ref->words, *table = (char *)ref->words, *user = (char *)ref->user_base;
         words[0] = words[count * l.words_each - 1] = 1;
-        indexes[0] = indexes[count * l.indexes_each - 1] = 1;
-        table[0] = table[count * l.table_each - 1] = 1;
+        table[-1] = *(table - count * l.table_each) = 1;
         user[0] = user[count * MM_SEGMENT_BYTES - 1] = 1;
     }
     return count;

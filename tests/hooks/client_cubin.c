@@ -170,7 +170,7 @@ static void prepared(int argc, char **argv) {
         if (is_built) make_built();
         else cubin_make(&cubin, "malloc");
         OK(cu.cuModuleLoadData(&module, &cubin));
-        CHECK(standin->reservations == 2 && standin->mappings == 4 && standin->registrations == 1 && standin->creates == 4 + 9 * is_built);
+        CHECK(standin->reservations == 2 && standin->mappings == 2 && standin->registrations == 1 && standin->creates == 2 + 5 * is_built);
         OK(cu.cuModuleLoadData(&module, &cubin)); /* prepared once per context */
         CHECK(standin->reservations == 2 && standin->registrations == 1);
         OK(cu.cuModuleGetFunction(&f, module, "kernel"));

@@ -19,17 +19,15 @@ __global__ void mm_test_look(struct gpu_look *out) {
         const uint64_t *tree = (const uint64_t *)h->ref.free_tree;
         seen.abi = h->abi;
         for (uint64_t i = 0; i < h->tree_leaves; i++) seen.segments += __popcll(tree[h->ref.tree_roots + h->ref.tree_mids + i]);
-        for (uint64_t s = 0; s < seen.segments; s++) { /* each segment, its words and indexes, what is said of it */
+        for (uint64_t s = 0; s < seen.segments; s++) { /* each segment, its words, what is said of it */
             volatile uint64_t *first = (volatile uint64_t *)(ref.user_base + s * MM_SEGMENT_BYTES);
             volatile uint64_t *last = (volatile uint64_t *)(ref.user_base + (s + 1) * MM_SEGMENT_BYTES - 8);
             volatile uint64_t *words = (volatile uint64_t *)ref.words + ((s * MM_SEGMENT_PAGES) << ref.word_shift);
-            volatile uint32_t *index = (volatile uint32_t *)ref.indexes + s * MM_SEGMENT_PAGES;
             *first = s;
             *last = ~s;
             words[0] = words[(MM_SEGMENT_PAGES << ref.word_shift) - 1] = 0;
-            index[0] = index[MM_SEGMENT_PAGES - 1] = (uint32_t)s;
-            if (*first != s || *last != ~s || words[0] != 0 || index[0] != s) seen.wrong++;
-            const uint64_t *said = (const uint64_t *)((const struct mm_segment *)ref.segments + s);
+            if (*first != s || *last != ~s || words[0] != 0) seen.wrong++;
+            const uint64_t *said = (const uint64_t *)((const struct mm_segment *)ref.segments - s);
             for (uint64_t i = 0; i < sizeof(struct mm_segment) / 8; i++)
                 if (said[i]) seen.wrong++;
             for (uint64_t page = 0; page < MM_SEGMENT_PAGES; page++)

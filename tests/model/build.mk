@@ -34,11 +34,11 @@ $(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 64 1
 $(BUILD)/model/short/mmconfig.h: MODEL_SIZES := 11 2 64
 $(BUILD)/model/walk/mmconfig.h: MODEL_SIZES := 11 64 64
 # A sweep of a segment of the ring is 192 steps; a caller that waits for one makes a look every third step.
-$(BUILD)/model/ring/mmconfig.h: MODEL_SIZES := 11 128 64 12 64
+$(BUILD)/model/ring/mmconfig.h: MODEL_SIZES := 11 128 64 12 6
 # A chunk of Ouroboros is a page. Its queue chunks have 64 slots; in the models of the queues two, so that all of a ring has 16. An array has 64 before its
 # rows.
-$(OURO_FACES:%=$(BUILD)/model/%/mmconfig.h): MODEL_SIZES = 11 128 64 11 64 6 $(if $(findstring ouro_s,$@),5,7)
-$(OURO_QUEUES:%=$(BUILD)/model/%/mmconfig.h): MODEL_SIZES := 11 128 64 11 64 1 5 1
+$(OURO_FACES:%=$(BUILD)/model/%/mmconfig.h): MODEL_SIZES = 11 128 64 11 6 6 $(if $(findstring ouro_s,$@),5,7)
+$(OURO_QUEUES:%=$(BUILD)/model/%/mmconfig.h): MODEL_SIZES := 11 128 64 11 6 1 5 1
 $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.mk
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SIZES) > $@

@@ -3,7 +3,7 @@
 # Writes mmconfig.h with tiny sizes: config.sh MMCONFIG CURSORS ITERATIONS MAKERS [PAGE MADE STORE EXTENT SHORT]. PAGE: log2 of a page, by default 10: a page
 # of 1 KiB, that is 64 slices of 16 bytes and two words; a segment of 64 pages; slices of 256 bytes at most, so that anything larger is a span.
 # CURSORS: slices of a class for each cursor (a shift); ITERATIONS: looks of a waiting loop; MAKERS: pages of a class for each maker of blocks after the first.
-# MADE: places of two blocks, by default, are remembered, and a waiter for one looks twice, without pauses, which would only add steps. STORE: log2 of the
+# MADE: log2 of the blocks whose places are remembered, by default 1, in each class, and a waiter for one looks twice, without pauses, which would only add steps. STORE: log2 of the
 # slots of a queue chunk of Ouroboros. EXTENT: log2 of the entries of an extent, by default 1; Ouroboros has its first queue chunks, or slots, where
 # the first extents are. SHORT: looks of a caller of Ouroboros while nobody cuts a chunk, by default none. A scenario sets how many slices a block has (world_cut).
 set -eu
@@ -15,7 +15,8 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_SAMPLE_POOR\) .*/\1 2/' \
     -e 's/^\(#define MM_OPEN_POLLS\) .*/\1 2/' \
     -e 's/^\(#define MM_RUN_AT_ONCE\) .*/\1 1/' \
-    -e 's/^\(#define MM_MADE\) .*/\1 '"${6:-2}u/" \
+    -e 's/^\(#define MM_MADE_SHIFT\) .*/\1 '"${6:-1}/" \
+    -e 's/^\(#define MM_MADE_WORDS\) .*/\1 (1024u << MM_MADE_SHIFT)/' \
     -e 's/^\(#define MM_MAKE_LOOKS\) .*/\1 1/' \
     -e 's/^\(#define MM_MAKE_PAUSE\) .*/\1 0/' \
     -e 's/^\(#define MM_OURO_PAUSE\) .*/\1 0/' \

@@ -133,12 +133,12 @@ static void warp_two_segments(void) {
 /* Nothing was made yet, and the words hold rubbish that looks like a free block's. */
 static void rubbish(void) {
     empty(2, 2);
-    for (uint32_t page = 0; page < 2; page++) *mm_page_words(&ref, page) = mm_word_make(2, 3), *mm_table_index(&ref, page) = page;
+    for (uint32_t page = 0; page < 2; page++) *mm_page_words(&ref, page) = mm_word_make(2, 3), *mm_page_index(&ref, page) = page;
 }
 static void rubbish_two(void) {
     rubbish();
     world_malloc(16, 1); /* the table has an entry where the second page's index leads */
-    *mm_page_words(&ref, 1) = mm_word_make(2, 3), *mm_table_index(&ref, 1) = 0;
+    *mm_page_words(&ref, 1) = mm_word_make(2, 3), *mm_page_index(&ref, 1) = 0;
 }
 static void rubbish_drawn(void) {
     rubbish_two();

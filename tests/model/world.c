@@ -47,7 +47,6 @@ void world_make(uint32_t segments) {
         if (!metadata) abort();
     }
     memset(metadata, 0x5a, layout.total_bytes);
-    memset(metadata, 0, layout.fixed_bytes);
     memset(live, 0, sizeof live);
     memset(sizes, 0, sizeof sizes[0] * PIECES(segments));
     memset(held, 0, sizeof held);
@@ -55,9 +54,9 @@ void world_make(uint32_t segments) {
     memset(absent, 0, sizeof absent);
     memset(&mailbox, 0, sizeof mailbox);
     make_user();
-    mm_heap_image(metadata, &layout, (uint64_t)(uintptr_t)metadata, USER_BASE, segments);
+    mm_heap_image_in_place(metadata, &layout, USER_BASE, segments);
     for (uint32_t t = 0; t < MODEL_THREADS; t++) model_homes[t] = t, model_lanes[t] = 0;
-    ref = ((struct mm_heap *)metadata)->ref;
+    ref = ((struct mm_heap *)((char *)metadata + layout.heap))->ref;
     ref.on_misuse = MM_ON_MISUSE_IGNORE;
 }
 void world_warp(uint32_t first, uint32_t lanes) {
@@ -68,6 +67,7 @@ void world_cut(uint32_t c, uint32_t slices) {
     const struct mm_class was = ref.classes[c];
     ref.classes[c] = mm_class_cut(c, slices);
     ref.classes[c].directory = was.directory, ref.classes[c].directory_length = was.directory_length;
+    ref.classes[c].made = was.made, ref.classes[c].made_shift = was.made_shift;
 }
 void world_pages(uint32_t s, uint32_t n) {
     const uint64_t rest = ~mm_bits_low(n), page = (uint64_t)s * MM_SEGMENT_PAGES + n, count = MM_SEGMENT_PAGES - n;
@@ -218,12 +218,12 @@ void world_check(void) {
 #ifdef MM_GALLATIN_TABLE_H
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         model_require(mm_class_at(&ref, c)->makers == 0, "class %u: %u make blocks, for ever", c, mm_class_at(&ref, c)->makers);
-        for (uint32_t i = 0; i < MM_MADE; i++)
+        for (uint32_t i = 0; i < 1u << ref.classes[c].made_shift; i++)
             model_require(mm_made_index(*mm_made_at(&ref, c, i)) != MM_MADE_BUSY, "class %u: a block is being made, by nobody", c);
         for (uint32_t i = 0; i < mm_class_at(&ref, c)->count; i++) { /* stale entries count as holes */
             const uint64_t entry = mm_table_load(&ref, c, i, 0);
             const uint32_t page = mm_entry_page(entry);
-            model_require(mm_entry_is_of(entry, c) && page < layout.segment_count * 64 && *mm_table_index(&ref, page) == i &&
+            model_require(mm_entry_is_of(entry, c) && page < layout.segment_count * 64 && *mm_page_index(&ref, page) == i &&
                               mm_word_generation(*mm_page_words(&ref, page)) == mm_entry_generation(entry),
                           "class %u: entry %u is no block", c, i);
         }
@@ -263,12 +263,12 @@ void world_check_drained(void) {
 }
 
 #ifdef MM_OURO_CLASSES
-/* Whether byte `in` of the table is one of a slot. */
-static int is_slot(uint64_t in) {
+/* Whether the byte so many before the end of the table, at least one, is one of a slot. */
+static int is_slot(uint64_t before) {
 #if MM_OURO_QUEUE != MM_OURO_S
-    return in % sizeof(struct mm_store) >= offsetof(struct mm_store, slot);
+    return sizeof(struct mm_store) - 1 - (before - 1) % sizeof(struct mm_store) >= offsetof(struct mm_store, slot);
 #endif
-    return (void)in, 1;
+    return (void)before, 1;
 }
 #endif
 /* Counters that are never read; estimates of free memory; what the host is told but need not act on; constants. */
@@ -276,7 +276,8 @@ int model_is_private(const void *p, enum model_op op) {
     const uint64_t at = (uint64_t)p, counts = (uint64_t)&HEAP->null_count, page = at - ref.owners;
 #ifdef MM_OURO_CLASSES
     /* slots that are cleared before anybody comes to them; in the models of the queues these are steps */
-    if (op == MODEL_STORE && at >= ref.table && MM_OURO_STORE_SHIFT > 1) return is_slot(at - ref.table);
+    if (op == MODEL_STORE && at >= ref.owners + layout.segment_count * MM_SEGMENT_PAGES && at < ref.words && MM_OURO_STORE_SHIFT > 1)
+        return is_slot(ref.words - at);
 #endif
     (void)op;
     if (p == &HEAP->grow.waits || p == &HEAP->grow.waited_ns || p == &HEAP->grow.need || p == &mailbox.need) return 1;
@@ -319,26 +320,28 @@ void model_name_address(const void *p, char *out, uint32_t n) {
         snprintf(what, sizeof what, "room%u", k);
         if (name_tree(p, mm_segment_room_tree(&ref, k), what, out, n)) return;
     }
-    if (a >= ref.table) {
-        const uint64_t i = (a - ref.table) / 8;
-        snprintf(out, n, "table[%u][%u]", (uint32_t)(i / MM_EXTENT), (uint32_t)(i % MM_EXTENT));
-    } else if (a >= ref.indexes) {
-        snprintf(out, n, "index[%u]", (uint32_t)(a - ref.indexes) / 4);
-    } else if (a >= ref.words) {
+    if (a >= ref.words) {
         const uint64_t i = (a - ref.words) / 8;
         snprintf(out, n, "word[%u][%u]", (uint32_t)(i >> ref.word_shift), (uint32_t)(i & ((1u << ref.word_shift) - 1)));
-    } else if (a >= mm_firsts(&ref)) {
-        const uint64_t i = (a - mm_firsts(&ref)) / 8;
-        snprintf(out, n, "first[%u][%u]", (uint32_t)(i / MM_EXTENT), (uint32_t)(i % MM_EXTENT));
-    } else if (a >= ref.made) {
-        snprintf(out, n, "made[%u][%u]", (uint32_t)((a - ref.made) / 8 / MM_MADE), (uint32_t)((a - ref.made) / 8 % MM_MADE));
-    } else if (a >= ref.directory) {
-        snprintf(out, n, "directory[%u]", (uint32_t)(a - ref.directory) / 4);
+    } else if (a >= ref.owners + layout.segment_count * MM_SEGMENT_PAGES) {
+        const uint64_t i = (ref.words - a) / 8;
+        snprintf(out, n, "table[%u][%u]", (uint32_t)((i - 1) / MM_EXTENT), (uint32_t)((0 - i) % MM_EXTENT));
     } else if (a >= ref.owners) {
         snprintf(out, n, "owner[%u]", (uint32_t)(a - ref.owners));
-    } else if (a >= ref.segments) {
-        snprintf(out, n, "%s[%u]", (a - ref.segments) % sizeof(struct mm_segment) ? "run" : "pages",
-                 (uint32_t)((a - ref.segments) / sizeof(struct mm_segment)));
+    } else if (a >= ref.firsts) {
+        const uint64_t i = (a - ref.firsts) / 8;
+        snprintf(out, n, "first[%u][%u]", (uint32_t)(i / MM_EXTENT), (uint32_t)(i % MM_EXTENT));
+    } else if (a >= ref.made) {
+        const uint32_t i = (uint32_t)((a - ref.made) / 8);
+        uint32_t c = 0;
+        while (c + 1 < MM_CLASS_COUNT && ref.classes[c + 1].made <= i) c++;
+        snprintf(out, n, "made[%u][%u]", c, i - ref.classes[c].made);
+    } else if (a >= ref.directory) {
+        snprintf(out, n, "directory[%u]", (uint32_t)(a - ref.directory) / 4);
+    } else if (a < ref.heap) {
+        const uint64_t before = ref.heap - a, s = (before - 1) / sizeof(struct mm_segment), in = (s + 1) * sizeof(struct mm_segment) - before;
+        if (in < offsetof(struct mm_segment, index)) snprintf(out, n, "%s[%u]", in < 8 ? "pages" : "run", (uint32_t)s);
+        else snprintf(out, n, "index[%u]", (uint32_t)(s * MM_SEGMENT_PAGES + (in - offsetof(struct mm_segment, index)) / 4));
     } else if (a >= (uint64_t)h->classes) {
         name_class((a - (uint64_t)h->classes) % sizeof h->classes[0], (uint32_t)((a - (uint64_t)h->classes) / sizeof h->classes[0]), out, n);
     } else if (a >= (uint64_t)&h->grow && a < (uint64_t)(&h->grow + 1)) {

@@ -180,7 +180,7 @@ static uint32_t on_its_way;
 static void look_for_it(void) {
     int is_found =
         (mm_list_state(ref)->lock | mm_list_state(ref)->coming) != 0 || (*mm_tree_leaf(mm_segment_free_tree(ref), on_its_way) >> on_its_way % 64 & 1);
-    for (uint32_t k = 0; k < mm_list_state(ref)->count; k++) is_found |= mm_list_entries(ref)[k] == on_its_way;
+    for (uint32_t k = 0; k < mm_list_state(ref)->count; k++) is_found |= *mm_list_entry(ref, k) == on_its_way;
     unit_holds(is_found, "segment %u is in no place", on_its_way);
 }
 START_TEST(a_segment_on_its_way) {
@@ -307,17 +307,18 @@ START_TEST(a_segment_that_comes_is_not_retired) {
 }
 END_TEST
 
-/* The same heap with so large numbers of segments that the one that is listed is the last one of a heap of the largest size. */
+/* A heap of the largest size, of which only the last segment is there. */
+static struct mm_cpu_heap end_heap;
 static struct mm_heap_ref end_ref;
 static uint64_t at_the_end(void) {
-    mm_list_add(ref, 1, MM_LISTED_ANY);
-    const uint64_t shift = MM_TREE_BITS_MAX - 1 - mm_list_segment(ref, 0), pages = shift * MM_SEGMENT_PAGES;
-    end_ref = *ref;
-    end_ref.user_bytes = end_ref.open_bytes = (uint64_t)MM_TREE_BITS_MAX << MM_SEGMENT_SHIFT;
-    end_ref.user_base -= shift << MM_SEGMENT_SHIFT, end_ref.owners -= pages, end_ref.indexes -= pages * sizeof(uint32_t);
-    end_ref.words -= pages * sizeof(uint64_t) << ref->word_shift;
-    mm_list_entries(ref)[0] = MM_TREE_BITS_MAX - 1;
-    return end_ref.user_base + ((uint64_t)(MM_TREE_BITS_MAX - 1) << MM_SEGMENT_SHIFT);
+    const uint32_t last = MM_TREE_BITS_MAX - 1;
+    unit_holds(mm_cpu_heap_create(&end_heap, MM_TREE_BITS_MAX, 0, MM_SEGMENT_BYTES) == 0, "a heap of the largest size");
+    end_ref = end_heap.ref;
+    mm_grow_insert(&end_ref, last, 1);
+    mm_list_add(&end_ref, 1, MM_LISTED_ANY);
+    unit_eq(mm_list_count(&end_ref), 1);
+    unit_eq(mm_list_segment(&end_ref, 0), last);
+    return end_ref.user_base + ((uint64_t)last << MM_SEGMENT_SHIFT);
 }
 /* Each unit of it is handed out by draws and sweeps, once, and freed. */
 #define END_UNITS (1u << (MM_SEGMENT_SHIFT - 5))
@@ -337,6 +338,7 @@ START_TEST(the_last_segment) {
     while (n-- > 0) unit_eq(mm_small_mark(&end_ref, mm_small_locate(&end_ref, (void *)held[n], end_ref.user_bytes)), 0);
     const uint64_t most = sweep_for(&end_ref, MM_LISTED_UNITS_MAX).address;
     unit_holds(most >= begin && most + MM_SMALL_BYTES_MAX <= begin + MM_SEGMENT_BYTES, "the largest one");
+    mm_cpu_heap_destroy(&end_heap);
 }
 END_TEST
 

@@ -22,8 +22,8 @@
 #define MM_GROW_SEEN 64
 #undef MM_GROW_SEEN_FULL
 #define MM_GROW_SEEN_FULL 64
-#undef MM_MADE
-#define MM_MADE 8u
+#undef MM_MADE_SHIFT
+#define MM_MADE_SHIFT 3
 #undef MM_MAKER_PAGES
 #define MM_MAKER_PAGES 8
 #undef MM_AMPLE_SEGMENTS /* never: a segment's blocks do not fit in an extent */

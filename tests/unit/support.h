@@ -50,12 +50,15 @@ UNIT_SOME uint64_t unit_random(uint64_t *state) {
     return *state * 2685821657736338717ull;
 }
 
+/* The words of made of a class. */
+UNIT_SOME uint32_t unit_made(const struct mm_heap_ref *ref, uint32_t c) { return 1u << ref->classes[c].made_shift; }
+
 /* Fills what need not be zero (layout.h) with rubbish that looks like blocks of class 0, all free. */
 UNIT_SOME void unit_rubbish(struct mm_cpu_heap *heap) {
     char *at = (char *)heap->metadata;
-    for (uint64_t i = heap->layout.words; i < heap->layout.indexes; i += 8) *(uint64_t *)(at + i) = mm_word_make(2, ~0u);
-    for (uint64_t i = heap->layout.indexes; i < heap->layout.table; i += 4) *(uint32_t *)(at + i) = 0x5a5a5a5au;
-    for (uint64_t i = heap->layout.table; i < heap->layout.total_bytes; i += 8) *(uint64_t *)(at + i) = mm_entry_make(2, 0, 0);
+    for (uint64_t i = heap->layout.words; i < heap->layout.total_bytes; i += 8) *(uint64_t *)(at + i) = mm_word_make(2, ~0u);
+    for (uint32_t page = 0; page < heap->layout.segment_count * MM_SEGMENT_PAGES; page++) *mm_page_index(&heap->ref, page) = 0x5a5a5a5au;
+    for (uint64_t i = heap->layout.zero_bytes; i < heap->layout.words; i += 8) *(uint64_t *)(at + i) = mm_entry_make(2, 0, 0);
 }
 UNIT_SOME void unit_create(struct mm_cpu_heap *heap, uint64_t segments) {
     unit_holds(mm_cpu_heap_create(heap, segments, segments, MM_SEGMENT_BYTES) == 0, "a heap of %llu segments", (unsigned long long)segments);

@@ -227,7 +227,7 @@ START_TEST(claims_by_ticket) {
         uint64_t *made = mm_made_at(ref, c_, 0);
         made_then_ = *made, steps_ = 0, at_ = UNIT_LANES + random_below(8); /* after the first look of all */
         if (state == NO_PAGES) *made = mm_made_make(0, MM_MADE_NO_PAGES);
-        else if (state == GONE) *made = mm_made_make(MM_MADE, 0);
+        else if (state == GONE) *made = mm_made_make(unit_made(ref, c_), 0);
         else if (state == NOBODY_MAKES) *made = 0;
         else if (state == SOON) *made = mm_made_make(0, MM_MADE_BUSY), unit_warps_each_step = made_soon;
         for (uint32_t i = 0; state == TAKEN && i < 20; i++) (void)mm_slices_claim(ref, 1, 1, entry_at(c_, 0), first / 32 * 32 + (first + i) % 32, c_);

@@ -179,35 +179,43 @@ START_TEST(layout) {
     unit_eq(mm_layout_make(&l, MM_TREE_BITS_MAX + 1, 4096, 16), -1);
     unit_eq(mm_layout_make(&l, 1, 4096, 8), -1);
     unit_eq(mm_layout_make(&l, 1, 4096, 48), -1);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < 3 * (sizeof sizes / sizeof *sizes); i++)
         for (uint64_t spacing = 16; spacing <= MM_SPACING_MAX; spacing *= 2) {
-            const uint64_t n = sizes[i], pages = n * MM_SEGMENT_PAGES;
-            uint64_t extents = 0;
-            unit_eq(mm_layout_make(&l, n, 4096, spacing), 0);
+            static const uint64_t units[] = {256, 4096, 2u << 20};
+            const uint64_t n = sizes[i / 3], page = units[i % 3], pages = n * MM_SEGMENT_PAGES;
+            uint64_t extents = 0, made = 0;
+            unit_eq(mm_layout_make(&l, n, page, spacing), 0);
             for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+                made += 1u << mm_class_make(c).made_shift;
                 const uint64_t blocks = pages >> mm_class_page_shift(c), has = mm_layout_extents(n, c);
                 unit_le(blocks, has * MM_EXTENT);
                 unit_le(has * MM_EXTENT, 1u << 31); /* an index fits */
                 extents += has;
             }
-            unit_le(sizeof(struct mm_heap), l.free_tree);
+            unit_le(n * sizeof(struct mm_segment), l.heap);
+            unit_eq(l.segments + sizeof(struct mm_segment), l.heap);
+            unit_le(l.heap + sizeof(struct mm_heap), l.free_tree);
             unit_le(n, l.tree_leaves * 64);
             unit_le(l.tree_leaves, l.tree_mids * 64);
             unit_le(l.tree_mids, l.tree_roots * 64);
             unit_le(l.tree_roots, MM_TREE_ROOTS_MAX);
             unit_le(8 * (l.tree_roots + l.tree_mids + l.tree_leaves), l.tree_bytes);
-            unit_le(l.free_tree + l.tree_bytes, l.image_bytes);
-            unit_le(l.image_bytes, l.room_trees);
-            unit_le(l.room_trees + MM_ROOMS * l.tree_bytes, l.segments);
-            unit_le(l.segments + n * sizeof(struct mm_segment), l.owners);
-            unit_le(l.owners + pages, l.directory);
+            unit_le(l.free_tree + l.tree_bytes, l.heap + l.image_bytes);
+            unit_le(l.heap + l.image_bytes, l.room_trees);
+            unit_le(l.room_trees + MM_ROOMS * l.tree_bytes, l.directory);
             unit_le(l.directory + extents * sizeof(uint32_t), l.made);
-            unit_eq(l.made + MM_CLASS_COUNT * (MM_MADE + MM_EXTENT) * sizeof(uint64_t), l.fixed_bytes);
-            unit_le(l.fixed_bytes, l.words);
-            unit_le(l.words + pages * sizeof(uint64_t) * (spacing == 16 ? 32 : 16), l.indexes);
-            unit_le(l.indexes + pages * sizeof(uint32_t), l.table);
-            unit_le(l.table + MM_TABLE_SHARE * pages * sizeof(uint64_t), l.total_bytes);
-            unit_eq(l.words % 4096 + l.indexes % 4096 + l.table % 4096, 0);
+            unit_le(MM_MADE_WORDS, made);
+            unit_le(l.made + made * sizeof(uint64_t), l.firsts);
+            unit_le(l.firsts + MM_FIRSTS_BYTES, l.owners);
+            unit_le(l.owners + pages, l.zero_bytes);
+            unit_le(l.zero_bytes + MM_TABLE_SHARE * pages * sizeof(uint64_t), l.words);
+            unit_le(l.words + pages * sizeof(uint64_t) * (spacing == 16 ? 32 : 16), l.total_bytes);
+            unit_eq(l.heap % 256 + l.owners % 256 + l.words % 256 + l.zero_bytes % page + l.total_bytes % page, 0);
+            unit_eq(l.heap % page, page > MM_NEAR_BYTES ? MM_NEAR_BYTES : 0);
+            if (page < 2u << 20) continue;
+            const uint64_t words_near = (page - l.words % page) / l.words_each, table_near = l.words % page / l.table_each;
+            unit_le(words_near * 4 / 3, table_near); /* a page for words and table of the first segments: they do not both need a second one at the same time */
+            unit_lt(page, (words_near + table_near) / 2 * (l.words_each + l.table_each) * 11 / 10);
             unit_eq(l.words_each * n + l.words, l.words + (pages * sizeof(uint64_t) << l.word_shift));
         }
 }
@@ -221,7 +229,8 @@ START_TEST(image_of_a_fresh_heap) {
     for (size_t i = 0; i < sizeof mapped / sizeof *mapped; i++) {
         struct mm_heap *h = (struct mm_heap *)calloc(1, l.image_bytes);
         memset(h, 0xff, l.image_bytes);
-        mm_heap_image(h, &l, (uint64_t)(uintptr_t)h, MM_SEGMENT_BYTES, mapped[i]);
+        mm_heap_image(h, &l, (uint64_t)(uintptr_t)h - l.heap, MM_SEGMENT_BYTES, mapped[i]);
+        unit_eq(h->ref.heap, (uint64_t)(uintptr_t)h);
         unit_eq(h->abi, MM_ABI_VERSION);
         const struct mm_tree t = mm_segment_free_tree(&h->ref);
         const uint64_t want = mapped[i] < n ? mapped[i] : n;
@@ -232,11 +241,12 @@ START_TEST(image_of_a_fresh_heap) {
         unit_eq(h->grow.mapped, mapped[i]);
         unit_eq(h->grow.reached, mapped[i]);
         unit_eq(h->extents, 0);
-        uint32_t directory = 0;
+        uint32_t directory = 0, made = 0;
         for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
             struct mm_class k = mm_class_make(c);
             k.directory = directory, k.directory_length = mm_layout_extents(n, c);
-            directory += k.directory_length;
+            k.made = made;
+            directory += k.directory_length, made += 1u << k.made_shift;
             unit_eq(memcmp(&h->ref.classes[c], &k, sizeof k), 0);
         }
         free(h);

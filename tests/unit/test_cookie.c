@@ -10,7 +10,8 @@ static struct mm_cpu_heap heap;
 static void set_up(void) { unit_create(&heap, SEGMENTS); }
 static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 /* Every other test has a closed heap, whose calls all go through closed.h. */
-static void set_closed(int is_closed) { heap.ref.open_bytes = is_closed ? 0 : heap.ref.user_bytes; }
+/* 1: closed; 2: all but the first segment is beyond open_bytes. */
+static void set_closed(int how) { heap.ref.open_bytes = how == 1 ? 0 : how == 2 ? MM_SEGMENT_BYTES : heap.ref.user_bytes; }
 
 /* As in runtime/device.cu. */
 static void *plain(uint64_t bytes) { return heap.ref.open_bytes ? mm_heap_malloc(&heap.ref, bytes) : mm_closed_malloc(&heap.ref, bytes); }
@@ -170,12 +171,12 @@ int main(void) {
     TCase *tests = tcase_create("cookie");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, counts_harm_nobody, 0, 2);
+    tcase_add_loop_test(tests, counts_harm_nobody, 0, 3);
     tcase_add_test(tests, alignments);
-    tcase_add_loop_test(tests, usable_sizes, 0, 2);
+    tcase_add_loop_test(tests, usable_sizes, 0, 3);
     tcase_add_test(tests, nothing_for_too_much);
     tcase_add_test(tests, misuse);
-    tcase_add_loop_test(tests, old_seals, 0, 2);
+    tcase_add_loop_test(tests, old_seals, 0, 3);
     tcase_add_test(tests, far_away);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

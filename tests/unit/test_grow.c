@@ -15,8 +15,8 @@ static struct mm_mailbox box;
 static void set_up(void) {
     unit_holds(mm_cpu_heap_create(&heap, SEGMENTS, FIRST, MM_SEGMENT_BYTES) == 0, "a heap");
     memset(&box, 0, sizeof box);
-    mm_heap_image_grows(heap.metadata, (uint64_t)(uintptr_t)&box, 3);
-    h = (struct mm_heap *)heap.metadata;
+    mm_heap_image_grows(mm_heap_of(&heap.ref), (uint64_t)(uintptr_t)&box, 3);
+    h = mm_heap_of(&heap.ref);
     heap.ref = h->ref;
     ref = &heap.ref;
     unit_rubbish(&heap); /* fresh memory */
@@ -65,6 +65,58 @@ START_TEST(reached_is_kept) {
     grow_by(SEGMENTS - 1, 1); /* the last of all */
     unit_eq(h->grow.reached, SEGMENTS);
     unit_sound(&heap, 0);
+}
+END_TEST
+
+/* What describes new segments is new memory: it is zeroed before they are in the free tree, also that of segments that are left out. Owners that free reads at any
+ * time, and what describes segments that were there before, stay as they are. */
+#define OPEN 50
+static void zeroed_up_to(uint32_t end) {
+    for (uint32_t s = FIRST; s < SEGMENTS; s++) {
+        unit_holds(mm_segment_at(ref, s)->pages == (s < end ? 0 : s), "segment %u", s);
+        unit_holds(mm_segment_at(ref, s)->run == (s < end ? MM_RUN_NONE : mm_run_make(s)), "segment %u", s);
+        for (uint32_t page = 0; page < MM_SEGMENT_PAGES; page++) unit_eq(*mm_page_owner(ref, s * MM_SEGMENT_PAGES + page), s < OPEN || s >= end);
+    }
+}
+START_TEST(zeroed_as_it_comes) {
+    heap.ref.open_bytes = OPEN * MM_SEGMENT_BYTES;
+    for (uint32_t s = FIRST; s < SEGMENTS; s++) {
+        mm_segment_at(ref, s)->pages = s, mm_segment_at(ref, s)->run = mm_run_make(s);
+        memset(mm_page_owner(ref, s * MM_SEGMENT_PAGES), 1, MM_SEGMENT_PAGES);
+    }
+    grow_by(60, 3);
+    zeroed_up_to(63);
+    grow_by(100, 3);
+    zeroed_up_to(103);
+    mm_segment_at(ref, 55)->run = mm_run_make(1); /* somebody has it */
+    mm_segment_at(ref, 102)->run = mm_run_make(1);
+    grow_by(55, 2);
+    unit_eq(mm_segment_at(ref, 55)->run, mm_run_make(1));
+    unit_eq(mm_segment_at(ref, 102)->run, mm_run_make(1));
+}
+END_TEST
+
+/* Beyond open_bytes all is freed, measured and told apart as before, by lanes of a full warp, or by one; and nothing is read of what was never mapped. */
+START_TEST(far_from_the_beginning) {
+    static const uint64_t sizes[] = {16, 1000, 3 * MM_PAGE_BYTES, 2 * MM_SEGMENT_BYTES};
+    const uint64_t near = FIRST * MM_SEGMENT_BYTES;
+    unit_eq((uint64_t)(uintptr_t)mm_cpu_malloc(&heap, near), ref->user_base); /* all that is free later is far */
+    grow_by(100, 20);
+    heap.ref.open_bytes = OPEN * MM_SEGMENT_BYTES;
+    heap.ref.mailbox = 0;
+    for (uint32_t s = 120; s < SEGMENTS; s++) memset(mm_page_owner(ref, s * MM_SEGMENT_PAGES), 1, MM_SEGMENT_PAGES); /* new memory, whatever is there */
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *p = (char *)mm_cpu_malloc(&heap, sizes[i]);
+        unit_holds(p >= (char *)ref->user_base + 100 * MM_SEGMENT_BYTES, "%llu bytes are far", (unsigned long long)sizes[i]);
+        unit_le(sizes[i], mm_cpu_usable_size(&heap, p));
+        unit_free(&heap, p + 1, MM_MISUSE_INTERIOR, near + mm_cpu_usable_size(&heap, p), "within");
+        unit_free(&heap, p, 0, near, "far");
+        unit_free(&heap, p, i < 3 ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_NOT_ALLOCATED, near, "twice");
+        unit_eq(mm_cpu_usable_size(&heap, p), 0);
+    }
+    unit_free(&heap, (char *)ref->user_base + 150 * MM_SEGMENT_BYTES, MM_MISUSE_NOT_ALLOCATED, near, "never mapped");
+    unit_free(&heap, (char *)ref->user_base + 150 * MM_SEGMENT_BYTES + 8, MM_MISUSE_NOT_ALLOCATED, near, "never mapped");
+    unit_eq(mm_cpu_usable_size(&heap, (char *)ref->user_base + 150 * MM_SEGMENT_BYTES), 0);
 }
 END_TEST
 
@@ -235,7 +287,7 @@ END_TEST
 START_TEST(null_when_refused) {
     void *p[FIRST + 1];
     for (int i = 0; i < FIRST; i++) unit_holds((p[i] = mm_cpu_malloc(&heap, MM_SEGMENT_BYTES)) != NULL, "segment %d", i);
-    mm_heap_image_grows(heap.metadata, (uint64_t)(uintptr_t)&box, 0); /* waits for no time at all */
+    mm_heap_image_grows(h, (uint64_t)(uintptr_t)&box, 0); /* waits for no time at all */
     heap.ref.grow_polls = 0;
     unit_holds(mm_cpu_malloc(&heap, MM_SEGMENT_BYTES) == NULL, "there is none");
     unit_eq(box.null_bytes, MM_SEGMENT_BYTES + 1);
@@ -282,6 +334,8 @@ int main(void) {
     tcase_add_test(one, refusal_ends);
     tcase_add_test(one, refusal_of_long_ago);
     tcase_add_test(one, late_for_all_until_the_answer);
+    tcase_add_test(one, zeroed_as_it_comes);
+    tcase_add_test(one, far_from_the_beginning);
     tcase_add_test(one, closed);
     tcase_add_test(one, opened_again);
     tcase_add_test(one, numbers_begin_again);

@@ -222,7 +222,7 @@ START_TEST(null_and_foreign_pointers) {
     char *end = user + SEGMENTS * MM_SEGMENT_BYTES;
     void *const foreign[] = {here, user - 1, user - MM_SEGMENT_BYTES, end, end + MM_SEGMENT_BYTES, (void *)1, (void *)~(uintptr_t)0};
     uint8_t *behind = mm_page_owner(&heap.ref, SEGMENTS * MM_SEGMENT_PAGES); /* not ours, whatever is there */
-    unit_lt((char *)behind - (char *)heap.metadata, heap.layout.fixed_bytes);
+    unit_lt((char *)behind - (char *)heap.metadata, heap.layout.total_bytes);
     const uint8_t was = *behind;
     *behind = 1;
     unit_free(&heap, NULL, 0, 16, "NULL");

@@ -133,8 +133,7 @@ static void act(void *arg) {
 /* A new heap in the same memory; what need not be zero stays as it is. */
 static void start_over(const struct scenario *sc) {
     const uint64_t user_base = heap.ref.user_base;
-    memset(heap.metadata, 0, heap.layout.fixed_bytes);
-    mm_heap_image(heap.metadata, &heap.layout, (uint64_t)(uintptr_t)heap.metadata, user_base, sc->segments);
+    mm_heap_image_in_place(heap.metadata, &heap.layout, user_base, sc->segments);
     holds = 0, unit_seed = unit_random_first;
     for (int k = 0; k < 2; k++) {
         unit_home = sc->fill[k].home;

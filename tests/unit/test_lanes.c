@@ -41,7 +41,7 @@ static void dense(uint32_t c, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t entry = entry_at(c, i);
         unit_holds(mm_entry_is_of(entry, c), "entry %u of %u is nothing", i, n);
-        unit_eq(*mm_table_index(ref, mm_entry_page(entry)), i);
+        unit_eq(*mm_page_index(ref, mm_entry_page(entry)), i);
         unit_eq(mm_word_generation(word_at(mm_entry_page(entry), 0)), mm_entry_generation(entry));
     }
     for (uint32_t i = n; i < MOST_BLOCKS; i++) unit_eq(entry_at(c, i), MM_ENTRY_NONE);
@@ -217,7 +217,7 @@ static int has_later_;
 static void stays_found(void) {
     for (uint32_t i = 0; i < n_; i++) {
         if ((goes_ | others_) >> i & 1) continue;
-        const uint32_t index = *mm_table_index(ref, mm_entry_page(was[i]));
+        const uint32_t index = *mm_page_index(ref, mm_entry_page(was[i]));
         unit_holds(entry_at(c_, index) == was[i], "step %ld: a block that stays is not in the table", steps_);
     }
 }

@@ -14,7 +14,7 @@ START_TEST(made_whole) {
         const struct mm_class k = ref->classes[c];
         unit_eq(page % pages, 0);
         for (uint32_t i = 0; i < pages; i++) unit_eq(*mm_page_owner(ref, page + i), c + 1);
-        unit_eq(*mm_table_index(ref, page), 0);
+        unit_eq(*mm_page_index(ref, page), 0);
         const uint32_t generation = mm_entry_generation(entry_at(c, 0));
         unit_eq(generation % 2, 0);
         for (uint32_t i = 0; i < k.words; i++) unit_eq(word_at(page, i), mm_word_make(generation, mm_class_word_mask(k, i)));
@@ -81,11 +81,13 @@ START_TEST(made_words) {
     /* each class has its own words; the blocks of a class use them in turn */
     unit_eq(mm_made_at(ref, 0, 0), ref->made);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        unit_eq(mm_made_at(ref, c, MM_MADE + 3), mm_made_at(ref, c, 3));
-        unit_eq(mm_made_at(ref, c, MM_MADE - 1) - mm_made_at(ref, c, 0), MM_MADE - 1);
-        if (c > 0) unit_eq(mm_made_at(ref, c, 0) - mm_made_at(ref, c - 1, 0), MM_MADE);
+        const uint32_t words = 1u << ref->classes[c].made_shift, slices = ref->classes[c].slices;
+        unit_eq(mm_made_at(ref, c, words + 3), mm_made_at(ref, c, 3));
+        unit_eq(mm_made_at(ref, c, words - 1) - mm_made_at(ref, c, 0), words - 1);
+        if (c > 0) unit_eq(mm_made_at(ref, c, 0), mm_made_at(ref, c - 1, (1u << ref->classes[c - 1].made_shift) - 1) + 1);
+        unit_holds(words == 1u << MM_MADE_SHIFT || (words * slices >= MM_MADE_WORDS && words / 2 * slices < MM_MADE_WORDS), "class %u: %u words", c, words);
     }
-    unit_le((uint64_t)(uintptr_t)(mm_made_at(ref, MM_CLASS_COUNT - 1, MM_MADE - 1) + 1), ref->heap + heap.layout.fixed_bytes);
+    unit_le((uint64_t)(uintptr_t)(mm_made_at(ref, MM_CLASS_COUNT - 1, ~0u) + 1), ref->owners);
 }
 END_TEST
 
@@ -103,10 +105,10 @@ START_TEST(claims_of_numbers) {
     unit_eq(claim(c, 7), 0);
     *mm_made_at(ref, c, 7) = mm_made_none(7);
     unit_eq(claim(c, 7), 1);
-    unit_eq(claim(c, 7 + MM_MADE), 1);
-    unit_eq(made_at(c, 7), mm_made_make(7 + MM_MADE, MM_MADE_BUSY));
+    unit_eq(claim(c, 7 + unit_made(ref, c)), 1);
+    unit_eq(made_at(c, 7), mm_made_make(7 + unit_made(ref, c), MM_MADE_BUSY));
     unit_eq(claim(c, 7), 0);
-    unit_eq(made_at(c, 7), mm_made_make(7 + MM_MADE, MM_MADE_BUSY));
+    unit_eq(made_at(c, 7), mm_made_make(7 + unit_made(ref, c), MM_MADE_BUSY));
     unit_eq(claim(c, 8), 1);
     unit_eq(claim(c + 1, 7), 1); /* of another class */
 }
@@ -120,11 +122,11 @@ static void no_claims(void) {
 }
 static void claim_one(void) { claimed_ = claim(15, 7); }
 static void claim_other(void) { others_claimed_ = claim(15, 7); }
-static void claim_later(void) { others_claimed_ = claim(15, 7 + MM_MADE); }
+static void claim_later(void) { others_claimed_ = claim(15, 7 + unit_made(ref, 15)); }
 static void one_has_it(void) { unit_eq(claimed_ + others_claimed_, 1); }
 static void later_has_it(void) {
     unit_eq(others_claimed_, 1);
-    unit_eq(made_at(15, 7), mm_made_make(7 + MM_MADE, MM_MADE_BUSY));
+    unit_eq(made_at(15, 7), mm_made_make(7 + unit_made(ref, 15), MM_MADE_BUSY));
 }
 /* A later block takes the word of one that is being made: when this is done, the word is still the later one's, so who waits for that finds it. */
 static uint32_t late_;
@@ -133,9 +135,9 @@ static void two_laps(void) {
     late_ = first_ticket(15);
 }
 static void make_early(void) { mm_blocks_make(ref, 1, 15, late_, MM_FIRST_LATE, 0); }
-static void make_later(void) { mm_blocks_make(ref, 1, 15, late_ + MM_MADE, MM_FIRST_LATE, 0); }
+static void make_later(void) { mm_blocks_make(ref, 1, 15, late_ + unit_made(ref, 15), MM_FIRST_LATE, 0); }
 static void later_stands(void) {
-    unit_eq(mm_made_is_of(made_at(15, late_), late_ + MM_MADE), 1);
+    unit_eq(mm_made_is_of(made_at(15, late_), late_ + unit_made(ref, 15)), 1);
     unit_lt(mm_made_index(made_at(15, late_)), of(15)->count);
 }
 START_TEST(a_later_block_meanwhile) { unit_lt(10, unit_at_each_step(two_laps, make_early, make_later, later_stands)); }
@@ -291,7 +293,7 @@ START_TEST(leaders) {
     unit_eq(mm_make_is_alone(ref, c, number, 0), 1);
     *made = mm_made_make(number - 1, MM_MADE_NO_PAGES);
     unit_eq(mm_make_is_alone(ref, c, number, 0), 1);
-    *made = mm_made_make(number - 1 + MM_MADE, MM_MADE_BUSY); /* a later block uses the word */
+    *made = mm_made_make(number - 1 + unit_made(ref, c), MM_MADE_BUSY); /* a later block uses the word */
     unit_eq(mm_make_is_alone(ref, c, number, 0), 1);
     *made = 0;
 }

@@ -145,7 +145,7 @@ END_TEST
 /* A row has other slots for each queue, and enough: of chunk allocators twice as many as the segment can have entries. */
 START_TEST(slots_of_a_row) {
     static uint8_t seen[MM_ARRAY_ROW_BYTES / 4];
-    const uint32_t *const row = (const uint32_t *)(ref->table + MM_ARRAY_ROW_BYTES);
+    const uint32_t *const row = (const uint32_t *)(ref->words - 2 * MM_ARRAY_ROW_BYTES);
     memset(seen, 0, sizeof seen);
     for (uint32_t q = 0; q < MM_OURO_QUEUES; q++) {
         const uint64_t first = mm_array_slots(q, 1), end = mm_array_slots(q, 2);

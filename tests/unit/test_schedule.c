@@ -73,8 +73,7 @@ static void act(void *arg) {
 static void run_schedule(uint32_t number) {
     uint64_t seed = number * 0x9e3779b97f4a7c15ull + 1;
     const uint64_t user_base = heap.ref.user_base;
-    memset(heap.metadata, 0, heap.layout.fixed_bytes);
-    mm_heap_image(heap.metadata, &heap.layout, (uint64_t)(uintptr_t)heap.metadata, user_base, SEGMENTS);
+    mm_heap_image_in_place(heap.metadata, &heap.layout, user_base, SEGMENTS);
     memset(held, 0, sizeof held);
     held_bytes = 0, bad = NULL;
     for (int i = 0; i < UNIT_ACTORS; i++) {

@@ -53,8 +53,7 @@ static int holds;
 
 static void set_up(const struct scenario *sc) {
     const uint64_t user_base = heap.ref.user_base;
-    memset(heap.metadata, 0, heap.layout.fixed_bytes);
-    mm_heap_image(heap.metadata, &heap.layout, (uint64_t)(uintptr_t)heap.metadata, user_base, sc->segments);
+    mm_heap_image_in_place(heap.metadata, &heap.layout, user_base, sc->segments);
     holds = 0, unit_seed = 1;
     for (int k = 0; k < 2; k++)
         for (uint32_t i = 0; i < sc->fill[k].n && (held[holds] = mm_heap_malloc(&heap.ref, sc->fill[k].bytes)) != NULL; i++) holds++;

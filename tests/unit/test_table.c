@@ -37,7 +37,7 @@ START_TEST(waiting_for_an_extent_is_bounded) {
     unit_eq(mm_table_at(ref, 3, MM_EXTENT + 5) == NULL, 1);
     unit_eq(mm_table_find(ref, 3, MM_EXTENT + 5) == NULL, 1);
     for (int is_cached = 0; is_cached < 2; is_cached++) unit_eq(mm_table_load(ref, 3, MM_EXTENT + 5, is_cached), MM_ENTRY_NONE);
-    *mm_table_index(ref, 0) = MM_EXTENT + 5;
+    *mm_page_index(ref, 0) = MM_EXTENT + 5;
     unit_eq(mm_table_has(ref, 3, mm_entry_make(2, 0, 3)), 0);
     of(3)->count = MM_EXTENT;
     unit_eq(mm_table_add(ref, 3, 1), MM_EXTENT); /* and the block is lost */
@@ -64,12 +64,12 @@ START_TEST(numbers_of_entries) {
     *mm_page_words(ref, 7) = mm_word_make(7, 0); /* the block before it had generation 6 */
     write_block(c, MM_EXTENT + 2, 7);
     unit_eq(entry_at(c, MM_EXTENT + 2), entry);
-    unit_eq(*mm_table_index(ref, 7), MM_EXTENT + 2);
+    unit_eq(*mm_page_index(ref, 7), MM_EXTENT + 2);
     for (int is_cached = 0; is_cached < 2; is_cached++) unit_eq(mm_table_load(ref, c, MM_EXTENT + 2, is_cached), entry);
     unit_eq(mm_table_has(ref, c, entry), 1);
     unit_eq(mm_table_has(ref, c, mm_entry_make(10, 7, c)), 0); /* a later block there */
     unit_eq(mm_table_has(ref, c, mm_entry_make(8, 6, c)), 0);  /* a page whose index is rubbish */
-    *mm_table_index(ref, 6) = MM_EXTENT + 2;
+    *mm_page_index(ref, 6) = MM_EXTENT + 2;
     unit_eq(mm_table_has(ref, c, mm_entry_make(8, 6, c)), 0);
 }
 END_TEST
@@ -79,7 +79,7 @@ static void dense(uint32_t c, uint32_t n) {
     unit_eq(of(c)->count, n);
     for (uint32_t i = 0; i < n; i++) {
         unit_holds(mm_entry_is_of(entry_at(c, i), c), "entry %u of %u is nothing", i, n);
-        unit_eq(*mm_table_index(ref, mm_entry_page(entry_at(c, i))), i);
+        unit_eq(*mm_page_index(ref, mm_entry_page(entry_at(c, i))), i);
     }
     unit_eq(entry_at(c, n), MM_ENTRY_NONE);
     unit_eq(of(c)->lock, 0);

@@ -120,11 +120,11 @@ END_TEST
 /* A later block uses the word: the ticket's holder draws from the cursors, and makes nothing. */
 START_TEST(ticket_of_long_ago) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c), page = make(c);
-    *mm_made_at(ref, c, 5) = mm_made_make(5 + MM_MADE, 0);
-    of(c)->tickets = (5 + MM_MADE) * slices + 1;
+    *mm_made_at(ref, c, 5) = mm_made_make(5 + unit_made(ref, c), 0);
+    of(c)->tickets = (5 + unit_made(ref, c)) * slices + 1;
     for (uint32_t i = 0; i < 2; i++) {
         unit_eq((uint64_t)(uintptr_t)by_ticket(c, 5 * slices + i), (uint64_t)(uintptr_t)slice_at(page, c, i));
-        unit_eq(of(c)->tickets, (5 + MM_MADE) * slices + 1);
+        unit_eq(of(c)->tickets, (5 + unit_made(ref, c)) * slices + 1);
     }
     unit_eq(of(c)->count, 1);
     unit_sound(&heap, 2 * 512);
@@ -161,7 +161,7 @@ START_TEST(tickets_begin_again) {
     const uint32_t c = mm_class_of(sizes[_i]), slices = mm_class_slices(c);
     static void *held[12000];
     uint32_t n = 0;
-    for (uint32_t i = 0; i < MM_MADE; i++) { /* as if all had been drawn */
+    for (uint32_t i = 0; i < unit_made(ref, c); i++) { /* as if all had been drawn */
         const uint32_t number = ~0u / slices - i;
         *mm_made_at(ref, c, number) = mm_made_make(number, 0);
     }

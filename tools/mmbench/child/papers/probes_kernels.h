@@ -36,7 +36,9 @@ static struct probes_note probes_notes[PROBES_THREADS];
 #define PROBES_MINE (&probes_notes[PROBES_THREAD])
 
 /* Other words, such as the list's, are not counted. */
-MM_FN uint32_t probes_is_units(const uint64_t *p) { return (uint64_t)p >= probes_heap.words && (uint64_t)p < probes_heap.indexes; }
+MM_FN uint32_t probes_is_units(const uint64_t *p) {
+    return (uint64_t)p - probes_heap.words < probes_heap.user_bytes >> MM_PAGE_SHIFT << (uint32_t)probes_heap.word_shift << 3;
+}
 MM_FN uint64_t probes_load(uint64_t *p) {
     PROBES_MINE->reads += probes_is_units(p);
     return mm_load_relaxed_u64(p);
