@@ -63,7 +63,6 @@ bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struc
     const struct mm_host_chunks *c = &h->chunks;
     const CUdeviceptr base = h->ref.heap - h->layout.heap;
     if (h->guard && !try_guard(d, h, error)) return false;
-    if (!(h->metadata.bytes ? mm_chunks_try_zero(d, c, error) : try_zero_all(d, h, base, error))) return false;
     struct mm_heap *image = try_image(h, error);
     if (!image) return false;
     mm_heap_image(image, &h->layout, base, h->ref.user_base, c->count ? 0 : c->mapped_count);
@@ -75,5 +74,8 @@ bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struc
     }
     image->grow.mapped = c->mapped_count;
     image->grow.reached = c->count ? mm_chunks_end(c) : c->mapped_count;
-    return try_write(d, h, image, error);
+    const bool is_zeroed = h->metadata.bytes ? mm_chunks_try_zero(d, c, error) : try_zero_all(d, h, base, error); /* after it was read */
+    if (is_zeroed) return try_write(d, h, image, error);
+    free(image);
+    return false;
 }
