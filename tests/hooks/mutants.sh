@@ -163,6 +163,7 @@ first_failing() {
     scenario 0 MM_TRIM=1 decay || { echo decay; return; }
     scenario 0 MM_TRIM=off kept || { echo kept; return; }
     scenario 0 MM_HEAP_SIZE=50% size || { echo size; return; }
+    scenario 0 MM_HEAP_SIZE=16M size 8589934592 0 9000000000 || { echo "size without virtual memory"; return; }
     scenario 0 MM_NVCC=x limit || { echo limit; return; }
     for k in 1 2 3 4 5 6 7 8 9 10 11 12; do
         scenario '[01]' MM_NVCC=x fault-grow grow "$k" 2 || { echo "fault $k"; return; }
