@@ -58,7 +58,7 @@ __device__ void *mm_device_aligned_malloc(size_t bytes, size_t align) {
 }
 
 /* See mm_heap_usable_size. 0 without a heap. */
-__device__ size_t mm_device_usable_size(const void *p) { return mm_cookie_usable_size(&MM_HEAP_REF, p); }
+__device__ size_t mm_device_usable_size(const void *p) { return MM_HEAP_REF.heap ? mm_cookie_usable_size(&MM_HEAP_REF, p) : 0; }
 
 /* malloc and aligned malloc for machine code that stores in front of the returned memory (cookie.h); libmm renames the functions that such code calls. An
  * alignment larger than a slice's is not used for arrays, and gets no room. */

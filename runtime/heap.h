@@ -103,7 +103,8 @@ MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
     if (mm_deferred_kind(left) == MM_DEFERRED_ODD) {
         const uint64_t off = mm_deferred_offset(left);
         const uint32_t page = (uint32_t)(off >> MM_PAGE_SHIFT), owner = mm_load_relaxed_u8(mm_page_owner(ref, page));
-        uint32_t misuse = mm_deferred_misuse(left);
+        const int is_there = off < mm_heap_reached(ref); /* else what describes its segment may not be mapped, or not be zeroed yet */
+        uint32_t misuse = is_there ? mm_deferred_misuse(left) : (uint32_t)MM_MISUSE_NOT_ALLOCATED;
         if (misuse == 0) {
             if (mm_owner_is_span(owner)) misuse = off & (MM_PAGE_BYTES - 1) ? MM_MISUSE_INTERIOR : (uint32_t)mm_span_try_free(ref, page, owner);
             else if (owner == MM_OWNER_SPAN_BODY) misuse = MM_MISUSE_INTERIOR;
@@ -114,7 +115,7 @@ MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
         what.kind = (enum mm_misuse)misuse, what.address = ref->user_base + off;
         if (mm_owner_is_class(owner)) what.bytes = mm_small_owner_size(ref, owner);
         else if (mm_owner_is_span(owner)) what.bytes = (uint64_t)mm_owner_span_pages(owner) << MM_PAGE_SHIFT;
-        else if (owner == MM_OWNER_NOBODY)
+        else if (owner == MM_OWNER_NOBODY && is_there)
             what.bytes = mm_run_segments(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->run)) << MM_SEGMENT_SHIFT;
     } else {
         what.address = mm_deferred_address(left);

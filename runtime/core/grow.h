@@ -64,16 +64,17 @@ MM_FN void mm_grow_refuse(struct mm_heap *h, uint64_t segments, uint64_t at_ns) 
 }
 
 /* Adds segments that the host has mapped to the heap. The caller holds the lock. What describes those that were never there, and those between, is new memory,
- * which holds anything. Owners below open_bytes are zero from the beginning, and free may read them at any time. */
+ * which holds anything. Owners below open_bytes are zero from the beginning, and free may read them at any time. A load of `reached` need not acquire: who frees what was
+ * allocated there knows of it from the thread that took it from the free tree; and one that is too old is only too small. */
 MM_FN_RARE void mm_grow_insert(const struct mm_heap_ref *ref, uint32_t first, uint32_t count) {
     struct mm_heap *h = mm_heap_of(ref);
     const uint32_t reached = (uint32_t)mm_load_relaxed_u64(&h->grow.reached);
     MM_ROLLED
     for (uint32_t s = reached; s < first + count; s++) {
         mm_store_two(&mm_segment_at(ref, s)->pages, 0, MM_RUN_NONE);
+        if (s < ref->open_bytes >> MM_SEGMENT_SHIFT) continue;
         MM_UNROLLED(4)
-        for (uint32_t page = 0; s >= ref->open_bytes >> MM_SEGMENT_SHIFT && page < MM_SEGMENT_PAGES; page += 16)
-            mm_store_two((uint64_t *)mm_page_owner(ref, s * MM_SEGMENT_PAGES + page), 0, 0);
+        for (uint32_t page = 0; page < MM_SEGMENT_PAGES; page += 16) mm_store_two((uint64_t *)mm_page_owner(ref, s * MM_SEGMENT_PAGES + page), 0, 0);
     }
     mm_publish_fence(); /* free reads owners up to `reached` */
     if (reached < first + count) mm_store_relaxed_u64(&h->grow.reached, first + count);

@@ -4,8 +4,8 @@
  * Two address ranges, each reserved once and never moved:
  *   user       segment_count segments: the memory that malloc returns, without metadata
  *   metadata   [<- segments | struct mm_heap | free tree | room trees | directory | made | firsts | owners ->] [<- table | words ->]
- * The driver maps pages of 2 MiB, and each part that grows with the memory would have the last one to itself. So two parts grow from what never does in opposite
- * directions (<-, ->): a small heap has five pages fewer. Segment s and extent e of the table lie before those with smaller numbers.
+ * The driver maps pages of 2 MiB, and each part that grows with the memory would have the last one to itself. So two parts begin in one page and grow in opposite
+ * directions (<-, ->). Segment s and extent e of the table lie before those with smaller numbers.
  * Zero is the idle state of every word except for the image (header and free tree). What is mapped and zeroed, and when:
  *   I1  what does not grow, and the parts of the first segments, before the heap is published. Of owners as many as the last page has room for: free reads the
  *       owner of any page below open_bytes, and beyond that only those of memory that was mapped once (mm_heap_reached).

@@ -6,6 +6,7 @@
 
 #include "runtime/core/segment.h"
 #include "runtime/host/copy.h"
+#include "runtime/host/min.h"
 #include "runtime/host/state.h"
 
 /* The number of segments up to the last mapped one. */
@@ -25,7 +26,7 @@ static bool is_paged(const struct mm_heap_ref *ref, uint32_t s) {
 
 bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_snapshot *s, struct mm_driver_error *error) {
     const struct mm_layout *l = &h->layout;
-    const uint64_t reach = reach_of(h), base = h->ref.heap - l->heap, begin = l->heap - reach * sizeof(struct mm_segment);
+    const uint64_t base = h->ref.heap - l->heap;
     char *copy = (char *)mmap(NULL, l->total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (copy == MAP_FAILED) {
         error->call = "mmap";
@@ -34,10 +35,13 @@ bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, str
     }
     const uint64_t at = (uint64_t)(uintptr_t)copy;
     s->copy = copy, s->bytes = l->total_bytes;
-    s->segment_count = (uint32_t)reach;
     s->walk = mm_usage_walk_of(h->sibling);
-    bool done = mm_copy_try_from_device(d, copy + begin, base + begin, l->directory - begin, error) &&
-                (reach == 0 || mm_copy_try_from_device(d, copy + l->owners, base + l->owners, reach * MM_SEGMENT_PAGES, error));
+    bool done = mm_copy_try_from_device(d, copy + l->heap, base + l->heap, l->directory - l->heap, error);
+    /* Not all that the host has mapped is known to the device, which has zeroed what describes the rest. */
+    const uint64_t reach = min_u64(reach_of(h), ((struct mm_heap *)(void *)(copy + l->heap))->grow.reached), bytes = reach * sizeof(struct mm_segment);
+    s->segment_count = (uint32_t)reach;
+    done = done && (reach == 0 || mm_copy_try_from_device(d, copy + l->heap - bytes, base + l->heap - bytes, bytes, error)) &&
+           (reach == 0 || mm_copy_try_from_device(d, copy + l->owners, base + l->owners, reach * MM_SEGMENT_PAGES, error));
     s->ref = h->ref;
     s->ref.heap = at + l->heap, s->ref.classes_at = s->ref.heap + offsetof(struct mm_heap, classes);
     s->ref.giving_up = s->ref.heap + offsetof(struct mm_heap, giving_up);

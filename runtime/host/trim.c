@@ -133,7 +133,7 @@ uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *h, uint64_t byt
 /* Hashes the header, the trees and the segments (FNV-1a over words): every malloc changes a cursor, the free tree, or the free pages of a segment.
  * Returns whether it succeeded. */
 static bool try_hash(const struct mm_driver *d, const struct mm_host_heap *h, uint64_t *hash) {
-    const uint64_t segments_bytes = mm_chunks_end(&h->chunks) * sizeof(struct mm_segment); /* before the header */
+    const uint64_t segments = mm_chunks_end(&h->chunks), segments_bytes = segments * sizeof(struct mm_segment); /* before the header */
     const uint64_t bytes = segments_bytes + (h->layout.directory - h->layout.heap);
     if (d->cuStreamQuery(h->trim.stream) != CUDA_SUCCESS)
         return false; /* a kernel of ours still waits for a multiprocessor; a copy alone waits for no kernel */
@@ -141,7 +141,9 @@ static bool try_hash(const struct mm_driver *d, const struct mm_host_heap *h, ui
     const bool done = copy && d->cuMemcpyDtoHAsync(copy, h->ref.heap - segments_bytes, bytes, h->trim.stream) == CUDA_SUCCESS &&
                       d->cuStreamSynchronize(h->trim.stream) == CUDA_SUCCESS;
     *hash = 14695981039346656037ull;
-    for (uint64_t i = 0; done && i < bytes / sizeof *copy; i++) *hash = (*hash ^ copy[i]) * 1099511628211ull;
+    const struct mm_segment *segment = (const struct mm_segment *)(const void *)copy;
+    for (uint64_t s = 0; done && s < segments; s++) *hash = ((*hash ^ segment[s].pages) * 1099511628211ull ^ segment[s].run) * 1099511628211ull;
+    for (uint64_t i = segments_bytes / sizeof *copy; done && i < bytes / sizeof *copy; i++) *hash = (*hash ^ copy[i]) * 1099511628211ull;
     free(copy);
     return done;
 }

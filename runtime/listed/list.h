@@ -17,7 +17,7 @@
  *   mm_listed_entered(ref, here)         follows when some have their entries, before the count says so. All lanes of `here` call it
  *
  * Representation. list[k], for k below count, is a segment; indexes: of the segment's first page: k; of its second page: what a sweep has seen in it; of the
- *   next ones, while it is on its way: struct mm_list_batch. The owner of all pages of these segments is MM_LISTED_OWNER.
+ *   next ones, while it is on its way: struct mm_list_batch; of the last page of segment k: list[k]. The owner of all pages of these segments is MM_LISTED_OWNER.
  *   lock     {first segment of the last batch that waits, plus 1 : 32 | warp that has the lock, plus 1 : 32}. If nobody has it, no batch waits.
  *   coming   segments that are on their way into the list
  *   entered  how often segments have entered, modulo 2^32. Who looks through the list and the free tree, and finds nothing, has seen all segments if it is the
@@ -102,7 +102,8 @@ struct mm_list_batch {
     uint64_t bits, news;
     uint32_t row, next; /* next: first segment of the batch that was pushed before, plus 1 */
 };
-MM_STATIC_ASSERT(2 * sizeof(uint32_t) + sizeof(struct mm_list_batch) <= MM_SEGMENT_PAGES * sizeof(uint32_t), "in the indexes of a segment");
+MM_STATIC_ASSERT(3 * sizeof(uint32_t) + sizeof(struct mm_list_batch) <= MM_SEGMENT_PAGES * sizeof(uint32_t),
+                 "in the indexes of a segment, with an entry of the list");
 MM_FN struct mm_list_batch *mm_list_batch(const struct mm_heap_ref *ref, uint32_t s) { return (struct mm_list_batch *)(mm_list_index(ref, s) + 2); }
 
 #ifndef MM_LISTED_LEAST

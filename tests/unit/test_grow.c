@@ -50,7 +50,7 @@ static void grow_by(uint64_t first, uint64_t count) {
     unit_eq(look(1, 0), MM_GROWN_MORE);
 }
 
-/* The highest segment that was ever mapped: words, indexes and table are mapped that far. The table keeps its share of them for good. */
+/* The highest segment that was ever mapped: what describes segments is mapped that far. The table keeps its share of them for good. */
 START_TEST(reached_is_kept) {
     unit_eq(h->grow.reached, FIRST);
     const uint64_t extents = mm_table_extents(ref);
@@ -117,6 +117,12 @@ START_TEST(far_from_the_beginning) {
         unit_free(&heap, p, i < 3 ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_NOT_ALLOCATED, near, "twice");
         unit_eq(mm_cpu_usable_size(&heap, p), 0);
     }
+    mm_segment_at(ref, 150)->run = mm_run_make(3); /* of segments below open_bytes owners are 0, but the rest is new memory, too */
+    heap.ref.open_bytes = SEGMENTS * MM_SEGMENT_BYTES;
+    memset(mm_page_owner(ref, 150 * MM_SEGMENT_PAGES), 0, MM_SEGMENT_PAGES);
+    unit_free(&heap, (char *)ref->user_base + 150 * MM_SEGMENT_BYTES, MM_MISUSE_NOT_ALLOCATED, near, "owners are there, the segment is not");
+    memset(mm_page_owner(ref, 150 * MM_SEGMENT_PAGES), 1, MM_SEGMENT_PAGES);
+    heap.ref.open_bytes = OPEN * MM_SEGMENT_BYTES;
     unit_free(&heap, (char *)ref->user_base + 150 * MM_SEGMENT_BYTES, MM_MISUSE_NOT_ALLOCATED, near, "never mapped");
     unit_free(&heap, (char *)ref->user_base + 150 * MM_SEGMENT_BYTES + 8, MM_MISUSE_NOT_ALLOCATED, near, "never mapped");
     unit_eq(mm_cpu_usable_size(&heap, (char *)ref->user_base + 150 * MM_SEGMENT_BYTES), 0);

@@ -40,7 +40,7 @@ static void *heap_open(const struct face *face, uint32_t units) {
     if (mm_layout_make(&l, segments, PAGE_BYTES, 1u << MM_ALIGN_SHIFT) != 0) child_fatal("probes", "no such heap");
     void *metadata = child_device_alloc(l.total_bytes), *image = host_alloc(l.image_bytes);
     mm_heap_image(image, &l, (uint64_t)(size_t)metadata, USER_BASE, segments);
-    child_must(cudaMemcpy(metadata, image, l.image_bytes, cudaMemcpyHostToDevice));
+    child_must(cudaMemcpy((char *)metadata + l.heap, image, l.image_bytes, cudaMemcpyHostToDevice));
     const struct mm_heap_ref ref = ((const struct mm_heap *)image)->ref;
     free(image);
     face->plain->heap(&ref);
