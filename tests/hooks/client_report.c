@@ -144,6 +144,9 @@ static void usage_of_program(int argc, char **argv) {
     CHECK(get(&u) == MM_OK && u.live_objects == 1000 && u.classes[0].live_objects == 999 && u.runs == 1 && u.run_segments == 200);
     CHECK(u.growth_count >= 1 && u.wait_count >= 1 && u.waited_ns > 1000 && u.waited_ns < 2000000000 && u.heap_bytes > 16 << 20);
     CHECK(u.peak_heap_bytes == u.heap_bytes && u.external_fragmentation >= 0 && u.external_fragmentation < 1);
+    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1ull << 30)); /* mapped, but no kernel has seen it: what describes it is new memory */
+    CHECK(get(&u) == MM_OK && u.heap_bytes == 1ull << 30 && u.spare_segments > 700 && u.live_objects == 1000 && u.runs == 1 && u.run_segments == 200);
+    CHECK((u.paged_segments + u.run_segments + u.free_segments + u.spare_segments) * MM_SEGMENT_BYTES == u.heap_bytes);
 }
 
 /* Objects of another allocator. argv: the image, the name of its allocator. Prints what the program learns of them. */
