@@ -358,8 +358,8 @@
  * that all threads access lie as they would at the beginning of a page. */
 #define MM_NEAR_BYTES (64u << 10)
 
-/* Size of the buffer of zeros from which metadata are cleared by copies (4 MiB). ZEROS is in each heap's page-locked
- * host memory. ZEROS_FEW is used where there is none; it is pageable, so the driver copies it once more. */
+/* Size of the buffer of zeros from which metadata are cleared by copies (4 MiB). ZEROS is in each heap's page-locked host memory. ZEROS_FEW is used where there is
+ * none; it is pageable, so the driver copies it once more. */
 #define MM_HOST_ZEROS_BYTES (1u << 20)
 #define MM_HOST_ZEROS_FEW_BYTES (64u << 10)
 

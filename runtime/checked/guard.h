@@ -38,9 +38,7 @@ static inline void mm_heap_image_guard(void *image) {
     struct mm_heap *h = (struct mm_heap *)image;
     for (uint32_t c = 0; c < MM_CLASS_COUNT && mm_guard_is_small(mm_class_bytes(c)); c++) {
         const struct mm_class was = h->ref.classes[c];
-        h->ref.classes[c] = mm_class_cut(c, (uint32_t)(mm_guard_block_bytes(was) / (was.bytes + sizeof(struct mm_guard_tag))));
-        h->ref.classes[c].directory = was.directory, h->ref.classes[c].directory_length = was.directory_length;
-        h->ref.classes[c].made = was.made, h->ref.classes[c].made_shift = was.made_shift;
+        h->ref.classes[c] = mm_class_cut_again(was, c, (uint32_t)(mm_guard_block_bytes(was) / (was.bytes + sizeof(struct mm_guard_tag))));
     }
 }
 /* The size of struct mm_guard. */

@@ -69,6 +69,13 @@ MM_FN struct mm_class mm_class_cut(uint32_t c, uint32_t slices) {
     return k;
 }
 MM_FN struct mm_class mm_class_make(uint32_t c) { return mm_class_cut(c, mm_class_slices(c)); }
+/* The same class of a heap with other slices per block: its parts of the directory and of made stay. */
+MM_FN struct mm_class mm_class_cut_again(struct mm_class was, uint32_t c, uint32_t slices) {
+    struct mm_class k = mm_class_cut(c, slices);
+    k.directory = was.directory, k.directory_length = was.directory_length;
+    k.made = was.made, k.made_shift = was.made_shift;
+    return k;
+}
 
 /* Number of the slice in which byte `in` of a block lies. */
 MM_FN uint32_t mm_class_number(struct mm_class k, uint32_t in) { return mm_mulhi(in >> k.shift, k.reciprocal); }

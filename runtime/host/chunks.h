@@ -4,7 +4,8 @@
  * A chunk either belongs to the heap (its segments are, or were, in the device's free tree) or is spare: it is mapped, but the device does not
  * know it until an answer names it (runtime/core/grow.h). The driver maps in pages of its own size, which may be several segments, so a chunk
  * begins and ends at a multiple of that. The parts of the metadata that grow with the segments (layout.h) are mapped from their beginning up to
- * the end of the last chunk that ever existed, and stay mapped. What must be zero at first is zeroed before the device has the heap; later the device does that (runtime/core/grow.h). None of these functions is thread-safe.
+ * the end of the last chunk that ever existed, and stay mapped. What must be zero at first is zeroed before the device has the heap; later the
+ * device does that (runtime/core/grow.h). None of these functions is thread-safe.
  */
 #ifndef MM_HOST_CHUNKS_H
 #define MM_HOST_CHUNKS_H

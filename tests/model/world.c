@@ -63,12 +63,7 @@ void world_warp(uint32_t first, uint32_t lanes) {
     for (uint32_t i = 0; i < lanes; i++) model_homes[first + i] = first, model_lanes[first + i] = i;
 }
 void world_same_home(void) { memset(model_homes, 0, sizeof model_homes); }
-void world_cut(uint32_t c, uint32_t slices) {
-    const struct mm_class was = ref.classes[c];
-    ref.classes[c] = mm_class_cut(c, slices);
-    ref.classes[c].directory = was.directory, ref.classes[c].directory_length = was.directory_length;
-    ref.classes[c].made = was.made, ref.classes[c].made_shift = was.made_shift;
-}
+void world_cut(uint32_t c, uint32_t slices) { ref.classes[c] = mm_class_cut_again(ref.classes[c], c, slices); }
 void world_pages(uint32_t s, uint32_t n) {
     const uint64_t rest = ~mm_bits_low(n), page = (uint64_t)s * MM_SEGMENT_PAGES + n, count = MM_SEGMENT_PAGES - n;
     mm_tree_erase(mm_segment_free_tree(&ref), s);

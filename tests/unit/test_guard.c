@@ -49,6 +49,20 @@ static const uint64_t kinds_of_size[] = {1,     8,     15,    16,    17,        
 /* clang-format on */
 #define SIZES ((int)(sizeof kinds_of_size / sizeof *kinds_of_size))
 
+/* Classes whose blocks have tags have the parts of the directory and of made that they have without. */
+START_TEST(places_stay) {
+    uint32_t directory = 0, made = 0;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const struct mm_class k = ref.classes[c];
+        unit_eq(k.directory, directory);
+        unit_eq(k.directory_length, mm_layout_extents(SEGMENTS, c));
+        unit_eq(k.made, made);
+        unit_eq(k.made_shift, mm_class_make(c).made_shift);
+        directory += k.directory_length, made += 1u << k.made_shift;
+    }
+}
+END_TEST
+
 /* Correct use of every size: nothing is found, and the usable size is the requested one. */
 START_TEST(right_use) {
     const uint64_t n = kinds_of_size[_i];
@@ -416,6 +430,7 @@ int main(void) {
     tcase_add_loop_test(tests, after_free, 0, SIZES);
     tcase_add_loop_test(tests, twice, 0, SIZES);
     tcase_add_loop_test(tests, copies, 0, 3);
+    tcase_add_test(tests, places_stay);
     tcase_add_test(tests, classes_change);
     tcase_add_loop_test(tests, tags_outlive, 0, 4);
     tcase_add_loop_test(tests, pages_change, 0, 4);
