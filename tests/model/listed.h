@@ -13,13 +13,19 @@ static void add_once(void) {
     model_require(mm_list_count(&ref) != 0, "a list that grew is empty");
     model_progress();
 }
+/* Entries that nobody has written yet are no segments. */
+static void none_of(uint32_t segments) {
+    world_make(segments);
+    for (uint32_t k = 0; k < segments; k++) *mm_list_entry(&ref, k) = ~0u;
+}
+static void none_listed(void) { none_of(2); }
 /* Callers want all segments: two; or two after the first one, which threads bring at the same time. */
 static void none_listed_both_wanted(void) {
-    world_make(2);
+    none_listed();
     mm_list_state(&ref)->wanted = 2 * SEG;
 }
 static void one_listed_two_wanted(void) {
-    world_make(3);
+    none_of(3);
     mm_list_add(&ref, 1, MM_LISTED_ANY);
     mm_list_state(&ref)->wanted = 2 * SEG;
 }

@@ -90,7 +90,6 @@ static void one_left(void) {
     listed(2);
     if (!mm_segment_retire(&ref, 1, 0)) abort();
 }
-static void none_listed(void) { world_make(2); }
 /* The lanes of a warp: the first two threads. */
 static void warp_listed(void) { one_segment(), world_warp(0, 2); }
 static void warp_none_listed(void) { none_listed(), world_warp(0, 2); }

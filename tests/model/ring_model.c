@@ -99,7 +99,6 @@ static void had(uint32_t t, uint64_t unit, uint32_t n) {
 }
 static void one_segment(void) { listed(1); }
 static void two_segments(void) { listed(2); }
-static void none_listed(void) { world_make(2); }
 /* Live, free, live. */
 static void one_between(void) {
     listed(1);

@@ -104,7 +104,6 @@ static void one_unit(void) {
     had(0, 31, 1);
 }
 static void two_segments(void) { listed(2); }
-static void none_listed(void) { world_make(2); }
 /* One segment is in the list, one is left, and callers want more. */
 static void one_left_of_many_wanted(void) {
     listed(2);
