@@ -108,7 +108,7 @@ MM_FN_RARE void mm_check_pages(struct mm_check *k, const struct mm_heap_ref *ref
 /* A run that begins at segment s. */
 MM_FN_RARE void mm_check_run(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t s) {
     const uint64_t n = mm_run_segments(mm_segment_at(ref, s)->run);
-    if (n == 0 || s + n > mm_heap_of(ref)->segment_count) {
+    if (n == 0 || s + n > mm_heap_of(ref)->grow.reached) {
         mm_check_fault(k, MM_FAULT_RUN_LENGTH, s, n, 0);
         return;
     }

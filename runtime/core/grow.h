@@ -77,7 +77,7 @@ MM_FN_RARE void mm_grow_insert(const struct mm_heap_ref *ref, uint32_t first, ui
         for (uint32_t page = 0; page < MM_SEGMENT_PAGES; page += 16) mm_store_two((uint64_t *)mm_page_owner(ref, s * MM_SEGMENT_PAGES + page), 0, 0);
     }
     mm_publish_fence(); /* free reads owners up to `reached` */
-    if (reached < first + count) mm_store_relaxed_u64(&h->grow.reached, first + count);
+    if (reached < first + count) mm_store_published_u64(&h->grow.reached, first + count);
     mm_store_relaxed_u64(&h->grow.refused, 0);
     mm_segments_put(mm_segment_free_tree(ref), first, first + count);
     mm_add_relaxed_u64(&h->free_count, count);

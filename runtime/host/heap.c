@@ -298,7 +298,7 @@ void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint
 
 struct mm_heap_ref mm_host_heap_published(const struct mm_host_heap *h) {
     struct mm_heap_ref ref = h->ref;
-    if (h->guard || ref.fill || ref.fail || ref.trace) ref.open_bytes = 0;
+    if (h->guard || ref.fill || ref.fail || ref.trace || !ref.user_base) ref.open_bytes = 0; /* without addresses NULL would lie in it */
     return ref;
 }
 

@@ -125,7 +125,12 @@ static void checked_faults(int argc, char **argv) {
     standin->calls = 0, standin->fail_at = atoi(argv[0]), standin->fail_code = CUDA_ERROR_OUT_OF_MEMORY, standin->armed = true;
     for (int i = 0; i < 2; i++) client_launch(f, NULL);
     ref = standin->last_ref;
-    CHECK(ref.heap == 0 || ref.user_base == 0 || (ref.open_bytes == 0) == (ref.guard != 0 || ref.trace != 0));
+    CHECK(ref.heap == 0 || (ref.open_bytes == 0) == (ref.guard != 0 || ref.trace != 0 || ref.user_base == 0));
+    if (ref.heap != 0 && ref.user_base == 0) { /* empty */
+        CHECK(mm_closed_malloc(&ref, 100) == NULL);
+        mm_closed_free(&ref, NULL);
+        for (int i = 0; i < MM_MISUSE_KINDS; i++) CHECK(((const struct mm_heap *)ref.heap)->misuse[i] == 0);
+    }
     for (int i = 0; (ref.guard != 0 || ref.trace != 0) && i < 100; i++) mm_closed_malloc(&ref, 100);
     puts(standin->failed ? standin->failed : "none");
 }
