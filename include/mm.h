@@ -26,7 +26,7 @@ enum mm_result {
     MM_ERROR_NO_HEAP = 1,     /* the current context has no heap: none was created yet (the first launch of a kernel whose module allocates
                                  creates it), no context is current, or this process was forked from one that used the GPU */
     MM_ERROR_CUDA = 2,        /* a driver call failed, perhaps because a kernel failed before */
-    MM_ERROR_NO_RUN_TIME = 3, /* libmm.so.1 is not where it was when the program was linked, and was not preloaded */
+    MM_ERROR_NO_RUN_TIME = 3, /* libmm.so.1 was not preloaded, and is neither where the loader looks nor where it was when the program was linked */
     MM_ERROR_ARGUMENT = 4     /* the pointer is NULL, or struct_bytes is less than the size of the struct in the first version of mm that had it */
 };
 
