@@ -36,8 +36,15 @@ MM_RMW(or_release, fetch_or, 64, MM_RMW_RELEASE)
 MM_RMW(and_relaxed, fetch_and, 64, MM_RMW_RELAXED)
 MM_RMW(and_acquire, fetch_and, 64, MM_RMW_ACQUIRE)
 MM_RMW(and_release, fetch_and, 64, MM_RMW_RELEASE)
-MM_RMW(and_acq_rel, fetch_and, 64, MM_RMW_ACQ_REL)
 #undef MM_RMW
+/* Compare-and-swaps, which return whether they stored `desired`. */
+MM_CAS(relaxed, 64, MM_RMW_RELAXED)
+MM_CAS(relaxed, 32, MM_RMW_RELAXED)
+MM_CAS(acquire, 64, MM_RMW_ACQUIRE)
+MM_CAS(acquire, 32, MM_RMW_ACQUIRE)
+MM_CAS(acq_rel, 64, MM_RMW_ACQ_REL)
+MM_CAS(acq_rel, 32, MM_RMW_ACQ_REL)
+#undef MM_CAS
 
 /* Bits. Arguments of ctz and clz must not be 0. */
 MM_FN uint64_t mm_bits_low(uint32_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }

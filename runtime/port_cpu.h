@@ -53,33 +53,10 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_relea
 #define MM_RMW_RELEASE __ATOMIC_RELEASE
 #define MM_RMW_ACQ_REL __ATOMIC_ACQ_REL
 
-MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) {
-    uint32_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (seen < v && !__atomic_compare_exchange_n(p, &seen, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+#define MM_CAS(name, bits, order)                                                                           \
+    MM_FN int mm_cas_##name##_u##bits(uint##bits##_t *p, uint##bits##_t expected, uint##bits##_t desired) { \
+        return __atomic_compare_exchange_n(p, &expected, desired, 0, order, __ATOMIC_RELAXED);              \
     }
-}
-
-/* Compare-and-swap. Returns whether it stored `desired`. */
-MM_FN int mm_cas_relaxed_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
-    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-MM_FN int mm_cas_acquire_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
-    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
-    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
-MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
-    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-MM_FN int mm_cas_acquire_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
-    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
-MM_FN int mm_cas_acq_rel_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
-    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-MM_FN void mm_count_u32(uint32_t *p, uint32_t n) { __atomic_fetch_add(p, n, __ATOMIC_RELAXED); }
 
 MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__builtin_popcountll(x); }
 MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__builtin_ctzll(x); }
@@ -93,34 +70,15 @@ MM_FN uint32_t mm_anew(uint32_t x) { return x; }
 MM_FN uint32_t mm_warp_lane(void) { return 0; }
 MM_FN uint32_t mm_warp_before(void) { return 0; }
 MM_FN uint32_t mm_warp_here(void) { return 1; }
-MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) {
-    (void)key;
-    return here;
-}
+MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { return (void)key, here; }
 MM_FN uint32_t mm_warp_group(uint64_t same) { return (void)same, 1; }
 #define MM_WARP_ALL 1u
-MM_FN int mm_warp_all_same(uint32_t x) {
-    (void)x;
-    return 1;
-}
-MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
-    (void)group, (void)lane;
-    return value;
-}
+MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) { return (void)group, (void)lane, value; }
 MM_FN void mm_warp_sync(uint32_t group) { (void)group; }
 MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) { return x ? group : 0; }
-MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) {
-    (void)group;
-    return value;
-}
-MM_FN uint32_t mm_warp_or(uint32_t group, uint32_t value) {
-    (void)group;
-    return value;
-}
-MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) {
-    (void)group;
-    return value;
-}
+MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) { return (void)group, value; }
+MM_FN uint32_t mm_warp_or(uint32_t group, uint32_t value) { return (void)group, value; }
+MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) { return (void)group, value; }
 
 /* Where a caller begins a search: a number that differs from those of other threads. */
 MM_FN uint32_t mm_home(void) {
@@ -164,15 +122,9 @@ MM_FN void mm_wait(void) { sched_yield(); }
 /* No pause: mm_wait yields to other threads. */
 MM_FN void mm_wait_elsewhere(uint64_t *words, uint32_t many, uint32_t n) { (void)words, (void)many, (void)n; }
 /* One step is enough: other threads run in it for a whole time slice. */
-MM_FN uint32_t mm_wait_steps(uint32_t n) {
-    (void)n;
-    return 1;
-}
+MM_FN uint32_t mm_wait_steps(uint32_t n) { return (void)n, 1; }
 /* Always: mm_wait_host takes the time instead. */
-MM_FN int mm_is_due(uint64_t at_ns) {
-    (void)at_ns;
-    return 1;
-}
+MM_FN int mm_is_due(uint64_t at_ns) { return (void)at_ns, 1; }
 /* Sleeps for some 60 us, since the host thread that answers needs the processor. */
 MM_FN void mm_wait_host(void) {
     const struct timespec moment = {0, 1000};

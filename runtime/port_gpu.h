@@ -93,32 +93,15 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { asm volatile("
 #define MM_RMW_RELEASE "release"
 #define MM_RMW_ACQ_REL "acq_rel"
 
-/* Compare-and-swap. Returns whether it stored `desired`. */
-#define MM_CAS(name, order)                                                                                                               \
-    MM_FN int mm_cas_##name##_u64(uint64_t *p, uint64_t expected, uint64_t desired) {                                                     \
-        uint64_t old;                                                                                                                     \
-        asm volatile("atom." order ".gpu.global.cas.b64 %0, [%1], %2, %3;" : "=l"(old) : "l"(p), "l"(expected), "l"(desired) : "memory"); \
-        return old == expected;                                                                                                           \
+#define MM_CAS(name, bits, order)                                                                           \
+    MM_FN int mm_cas_##name##_u##bits(uint##bits##_t *p, uint##bits##_t expected, uint##bits##_t desired) { \
+        uint##bits##_t old;                                                                                 \
+        asm volatile("atom." order ".gpu.global.cas.b" #bits " %0, [%1], %2, %3;"                           \
+                     : "=" MM_REG##bits(old)                                                                \
+                     : "l"(p), MM_REG##bits(expected), MM_REG##bits(desired)                                \
+                     : "memory");                                                                           \
+        return old == expected;                                                                             \
     }
-MM_CAS(relaxed, "relaxed")
-MM_CAS(acquire, "acquire")
-MM_CAS(acq_rel, "acq_rel")
-#undef MM_CAS
-
-#define MM_CAS(name, order)                                                                                                               \
-    MM_FN int mm_cas_##name##_u32(uint32_t *p, uint32_t expected, uint32_t desired) {                                                     \
-        uint32_t old;                                                                                                                     \
-        asm volatile("atom." order ".gpu.global.cas.b32 %0, [%1], %2, %3;" : "=r"(old) : "l"(p), "r"(expected), "r"(desired) : "memory"); \
-        return old == expected;                                                                                                           \
-    }
-MM_CAS(relaxed, "relaxed")
-MM_CAS(acquire, "acquire")
-MM_CAS(acq_rel, "acq_rel")
-#undef MM_CAS
-
-MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) { asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory"); }
-/* Adds without returning the previous value, so that the thread does not wait for it. */
-MM_FN void mm_count_u32(uint32_t *p, uint32_t n) { asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" : : "l"(p), "r"(n) : "memory"); }
 
 MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__popcll(x); }
 MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__ffsll((long long)x) - 1; }
@@ -155,38 +138,29 @@ MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { return __match_any_s
  * is the same in all lanes, which ptxas must not know: not the high bits of 64 if a caller has no more than 32 (tests/gpu/keys.sh). */
 MM_FN uint32_t mm_warp_group(uint64_t same) { return mm_warp_match(mm_warp_here(), (uint32_t)same); }
 #define MM_WARP_ALL ~0u
-/* Whether x is the same in all lanes of the warp; all of them call. With a constant mask this is one instruction, with others seven. */
-MM_FN int mm_warp_all_same(uint32_t x) {
-    int same;
-    __match_all_sync(MM_WARP_ALL, x, &same);
-    return same;
-}
 MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) { return __shfl_sync(group, value, (int)lane); }
 /* A barrier of the group: memory accesses of its lanes before the call happen before those of its lanes after the call. */
 MM_FN void mm_warp_sync(uint32_t group) { __syncwarp(group); }
 /* The lanes of the group for which x is not 0; every lane of the group calls. */
 MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) { return __ballot_sync(group, x); }
-/* The sum over a group; every lane of the group calls. */
-MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) {
+/* The sum, the or and the maximum over a group; every lane of the group calls, and the lanes agree on the trips. */
 #if __CUDA_ARCH__ >= 800
-    return __reduce_add_sync(group, value);
+#define MM_WARP_REDUCE(name, op, put) \
+    MM_FN uint32_t mm_warp_##name(uint32_t group, uint32_t value) { return __reduce_##op##_sync(group, value); }
 #else
-    uint32_t sum = 0;
-    for (uint32_t rest = group; rest; rest &= rest - 1) sum += __shfl_sync(group, value, __ffs((int)rest) - 1);
-    return sum;
+#define MM_WARP_REDUCE(name, op, put)                                               \
+    MM_FN uint32_t mm_warp_##name(uint32_t group, uint32_t value) {                 \
+        uint32_t all = 0;                                                           \
+        for (uint32_t rest = group; rest; rest &= rest - 1) {                       \
+            const uint32_t other = __shfl_sync(group, value, __ffs((int)rest) - 1); \
+            all = put;                                                              \
+        }                                                                           \
+        return all;                                                                 \
+    }
 #endif
-}
-/* The or over a group; every lane of the group calls. */
-MM_FN uint32_t mm_warp_or(uint32_t group, uint32_t value) {
-#if __CUDA_ARCH__ >= 800
-    return __reduce_or_sync(group, value);
-#else
-    uint32_t all = 0;
-    for (uint32_t rest = group; rest; rest &= rest - 1) /* the group's lanes agree on the trips */
-        all |= __shfl_sync(group, value, __ffs((int)rest) - 1);
-    return all;
-#endif
-}
+MM_WARP_REDUCE(sum, add, all + other)
+MM_WARP_REDUCE(or, or, all | other)
+MM_WARP_REDUCE(max, max, other > all ? other : all)
 
 /* Where a caller begins a search: the number of its multiprocessor, so that concurrent callers differ. */
 MM_FN uint32_t mm_home(void) {
@@ -208,20 +182,6 @@ MM_FN uint32_t mm_warp_slot(void) {
     uint32_t warp;
     asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
     return mm_home() << 6 | warp;
-}
-
-/* The maximum over a group; every lane of the group calls. */
-MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) {
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(group, value);
-#else
-    uint32_t most = 0;
-    for (uint32_t rest = group; rest; rest &= rest - 1) {
-        const uint32_t other = __shfl_sync(group, value, __ffs((int)rest) - 1);
-        most = other > most ? other : most;
-    }
-    return most;
-#endif
 }
 
 /* A pseudo-random number. */

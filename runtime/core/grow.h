@@ -141,7 +141,6 @@ struct mm_growth {
     uint64_t since_ns, next_ns; /* when the wait began; when the caller must look again */
     uint32_t polls;
 };
-MM_FN void mm_growth_begin(struct mm_growth *w) { w->since_ns = w->next_ns = 0, w->polls = 0; }
 MM_FN int mm_growth_is_due(const struct mm_growth *w) { return w->polls == 0 || mm_is_due(w->next_ns); }
 
 /* The caller found too few segments when `before` were mapped, and wants so many. Returns whether there are more now, there will be none, or the caller must

@@ -90,9 +90,6 @@ uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, ui
     case MODEL_CAS:
         if (before == expected) write_logged(p, bits, v);
         break;
-    case MODEL_MAX:
-        if (before < v) write_logged(p, bits, v);
-        break;
     }
     if (step) frames[depth].op = (struct op){kind, bits, p, v, expected, before};
     return before;

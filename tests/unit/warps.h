@@ -93,7 +93,6 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #define mm_warp_group unit_port_group
 #define mm_warp_here unit_port_here
 #define mm_warp_match unit_port_match
-#define mm_warp_all_same unit_port_all_same
 #define mm_warp_shuffle unit_port_shuffle
 #define mm_warp_shuffle_u64 unit_port_shuffle_u64
 #define mm_warp_sync unit_port_sync
@@ -113,7 +112,6 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #undef mm_warp_group
 #undef mm_warp_here
 #undef mm_warp_match
-#undef mm_warp_all_same
 #undef mm_warp_shuffle
 #undef mm_warp_shuffle_u64
 #undef mm_warp_sync
@@ -179,7 +177,6 @@ MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) {
         if (here >> i & 1 && unit_lane()->met[i] == key) same |= 1u << i;
     return same;
 }
-MM_FN int mm_warp_all_same(uint32_t x) { return mm_warp_match(MM_WARP_ALL, x) == MM_WARP_ALL; }
 MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) {
     uint32_t votes = 0;
     if (unit_lane() == NULL) return x ? group : 0;

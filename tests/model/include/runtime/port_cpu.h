@@ -17,7 +17,7 @@
 #define MM_ROLLED
 #define MM_UNROLLED(n)
 
-enum model_op { MODEL_LOAD, MODEL_STORE, MODEL_fetch_add, MODEL_fetch_or, MODEL_fetch_and, MODEL_exchange_n, MODEL_CAS, MODEL_MAX };
+enum model_op { MODEL_LOAD, MODEL_STORE, MODEL_fetch_add, MODEL_fetch_or, MODEL_fetch_and, MODEL_exchange_n, MODEL_CAS };
 
 /* One atomic step on *p (bits wide): returns the value before. */
 uint64_t model_atomic(void *p, uint32_t bits, enum model_op op, uint64_t v, uint64_t expected);
@@ -56,14 +56,10 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_relea
 #define MM_RMW(name, op, bits, order) \
     MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) { return (uint##bits##_t)model_atomic(p, bits, MODEL_##op, v, 0); }
 
-MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return model_atomic(p, 64, MODEL_CAS, desired, expected) == expected; }
-MM_FN int mm_cas_relaxed_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_acq_rel_u64(p, expected, desired); }
-MM_FN int mm_cas_acquire_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_acq_rel_u64(p, expected, desired); }
-MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) { return model_atomic(p, 32, MODEL_CAS, desired, expected) == expected; }
-MM_FN int mm_cas_acq_rel_u32(uint32_t *p, uint32_t expected, uint32_t desired) { return mm_cas_relaxed_u32(p, expected, desired); }
-MM_FN int mm_cas_acquire_u32(uint32_t *p, uint32_t expected, uint32_t desired) { return mm_cas_relaxed_u32(p, expected, desired); }
-MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) { model_atomic(p, 32, MODEL_MAX, v, 0); }
-MM_FN void mm_count_u32(uint32_t *p, uint32_t n) { model_atomic(p, 32, MODEL_fetch_add, n, 0); }
+#define MM_CAS(name, bits, order)                                                                           \
+    MM_FN int mm_cas_##name##_u##bits(uint##bits##_t *p, uint##bits##_t expected, uint##bits##_t desired) { \
+        return model_atomic(p, bits, MODEL_CAS, desired, expected) == expected;                             \
+    }
 
 MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__builtin_popcountll(x); }
 MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__builtin_ctzll(x); }
