@@ -16,7 +16,7 @@
 
 /* malloc, first part: an address, or a token for mm_small_malloc. bytes: at most MM_SMALL_BYTES_MAX. For a full warp; for any lanes. */
 MM_FN uint64_t mm_small_draw_warp(const struct mm_heap_ref *ref, uint64_t bytes) {
-    return mm_slice_draw_warp(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
+    return mm_cursor_draw_first(ref, MM_WARP_ALL, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
 }
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
@@ -41,21 +41,8 @@ MM_FN uint32_t mm_small_aligned(uint64_t bytes, uint64_t align) {
     return mm_class_bytes(c);
 }
 
-/* free, first part: finds what p is, in a heap of so many bytes. Returns what is left to do (core/handles.h). */
-MM_FN uint64_t mm_small_locate(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) { return mm_slice_locate_in(ref, p, bytes); }
-/* free, second part: frees what was found, if it is small. Returns what is left: MM_DEFERRED_TWICE is for mm_small_twice. */
-MM_FN uint64_t mm_small_mark(const struct mm_heap_ref *ref, uint64_t left) { return mm_slice_mark(ref, left); }
-/* The same for a full warp; leaves the slices of others. */
-MM_FN uint64_t mm_small_mark_warp(const struct mm_heap_ref *ref, uint64_t left) { return mm_slice_mark_warp(ref, left); }
-/* Counts and reports double frees. */
-MM_FN void mm_small_twice(const struct mm_heap_ref *ref, uint64_t left) { mm_slice_twice(ref, left); }
-
-/* The address of what mm_small_locate found, MM_DEFERRED_SLICE. */
-MM_FN uint64_t mm_small_address(const struct mm_heap_ref *ref, uint64_t left) { return mm_deferred_slice_address(ref, left); }
-/* Bytes of what mm_small_locate found, MM_DEFERRED_SLICE; 0 if it is not live. */
-MM_FN uint64_t mm_small_size(const struct mm_heap_ref *ref, uint64_t left) {
-    return mm_deferred_is_live(ref, left) ? ref->classes[mm_deferred_class(left)].bytes : 0;
-}
+/* free.h: mm_small_locate, free's first part; mm_small_mark, its second one, and mm_small_mark_warp for a full warp; mm_small_twice, for MM_DEFERRED_TWICE;
+ * mm_small_address and mm_small_size, of MM_DEFERRED_SLICE. */
 /* Bytes of what a page of this owner has, for reports of misuse. */
 MM_FN uint64_t mm_small_owner_size(const struct mm_heap_ref *ref, uint32_t owner) { return ref->classes[owner - 1].bytes; }
 

@@ -12,8 +12,8 @@
 #include "runtime/core/report.h"
 #include "runtime/gallatin/word.h"
 
-/* First part: finds the slice of p. bytes: of the heap, from its beginning. */
-MM_FN uint64_t mm_slice_locate_in(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) {
+/* First part: finds what p is, in the first `bytes` of the heap. Returns what is left to do (core/handles.h). */
+MM_FN uint64_t mm_small_locate(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) {
     const uint64_t off = (uint64_t)p - ref->user_base;
     if (!MM_LIKELY(off < bytes)) return p == NULL ? 0 : mm_deferred_foreign((uint64_t)p);
     const uint32_t page = (uint32_t)(off >> MM_PAGE_SHIFT), c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
@@ -27,7 +27,7 @@ MM_FN uint64_t mm_slice_locate_in(const struct mm_heap_ref *ref, const void *p, 
 }
 
 /* The address of that slice. */
-MM_FN uint64_t mm_deferred_slice_address(const struct mm_heap_ref *ref, uint64_t left) {
+MM_FN uint64_t mm_small_address(const struct mm_heap_ref *ref, uint64_t left) {
     const uint32_t number = mm_deferred_word(left), page = number >> (uint32_t)ref->word_shift;
     return mm_slice_address(ref, page, mm_deferred_class(left), (number - (page << (uint32_t)ref->word_shift)) << MM_WORD_SHIFT | mm_deferred_bit(left));
 }
@@ -50,28 +50,28 @@ MM_FN uint64_t mm_slices_mark(const struct mm_heap_ref *ref, uint32_t here, uint
     return mm_deferred_twice(left, bits, bits);
 }
 /* The same if it is a slice, for any lanes; all that is no slice is left. */
-MM_FN_LEAF uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
+MM_FN_LEAF uint64_t mm_small_mark(const struct mm_heap_ref *ref, uint64_t left) {
     if (mm_deferred_kind(left) != MM_DEFERRED_SLICE) return left;
     return mm_slices_mark(ref, mm_warp_group(left >> MM_DEFERRED_KIND_SHIFT), left);
 }
-/* The same if all lanes of the warp call with slices. */
-MM_FN uint64_t mm_slice_mark_warp(const struct mm_heap_ref *ref, uint64_t left) {
+/* The same for a full warp with slices; all else is left. */
+MM_FN uint64_t mm_small_mark_warp(const struct mm_heap_ref *ref, uint64_t left) {
     if (!MM_LIKELY(mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_warp_here() == MM_WARP_ALL)) return left;
     return mm_slices_mark(ref, MM_WARP_ALL, left);
 }
 
 /* Slices were free already: counts them, and reports the first one. */
-MM_FN_RARE void mm_slice_twice(const struct mm_heap_ref *ref, uint64_t left) {
+MM_FN_RARE void mm_small_twice(const struct mm_heap_ref *ref, uint64_t left) {
     const struct mm_misused what = {
-        MM_MISUSE_DOUBLE_FREE, mm_deferred_slice_address(ref, left), ref->classes[mm_deferred_class(left)].bytes, (left & MM_DEFERRED_AS_ONE) != 0, 0, 0};
+        MM_MISUSE_DOUBLE_FREE, mm_small_address(ref, left), ref->classes[mm_deferred_class(left)].bytes, (left & MM_DEFERRED_AS_ONE) != 0, 0, 0};
     mm_misuse_count(ref, what.kind, mm_deferred_times(left));
     mm_misuse_report(ref, what);
 }
 
-/* Whether the slice is allocated. */
-MM_FN int mm_deferred_is_live(const struct mm_heap_ref *ref, uint64_t left) {
+/* Bytes of the slice; 0 if it is not allocated. */
+MM_FN uint64_t mm_small_size(const struct mm_heap_ref *ref, uint64_t left) {
     const uint64_t word = mm_load_relaxed_u64((uint64_t *)ref->words + mm_deferred_word(left));
-    return !mm_word_is_dead(word) && !(mm_word_free(word) >> mm_deferred_bit(left) & 1);
+    return mm_word_is_dead(word) || mm_word_free(word) >> mm_deferred_bit(left) & 1 ? 0 : ref->classes[mm_deferred_class(left)].bytes;
 }
 
 #endif

@@ -138,7 +138,7 @@ START_TEST(frees) {
         /* the owner was read before the block went */
         for (uint32_t w = 0; w < mm_class_make(c).words; w++) {
             const uint64_t left = mm_deferred_slice(c, (page << (uint32_t)ref->word_shift) + w, 3);
-            unit_eq(mm_deferred_kind(mm_slice_mark(ref, left)), MM_DEFERRED_TWICE);
+            unit_eq(mm_deferred_kind(mm_small_mark(ref, left)), MM_DEFERRED_TWICE);
             unit_eq(mm_word_free(word_at(page, w)), 0);
         }
         unit_fresh(&heap, SEGMENTS);
