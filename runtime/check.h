@@ -134,9 +134,7 @@ MM_FN_RARE void mm_check_segment(struct mm_check *k, const struct mm_heap_ref *r
             if (*mm_page_owner(ref, i) != MM_OWNER_NOBODY) mm_check_fault(k, MM_FAULT_FREE_OWNER, s, i, *mm_page_owner(ref, i));
         return;
     } else {
-        int is_there = at->pages != 0; /* else it is full, or not mapped */
-        for (uint32_t i = s * MM_SEGMENT_PAGES; i < (s + 1) * MM_SEGMENT_PAGES; i++) is_there |= *mm_page_owner(ref, i) != MM_OWNER_NOBODY;
-        if (is_there) mm_check_pages(k, ref, s);
+        if (at->pages != 0 || mm_segment_is_owned(ref, s)) mm_check_pages(k, ref, s); /* else it is not mapped */
         return;
     }
     if (mm_check_in_tree(mm_segment_free_tree(ref), s)) mm_check_fault(k, MM_FAULT_FREE_RUN, s, 0, 0);

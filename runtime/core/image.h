@@ -63,29 +63,28 @@ static inline void mm_heap_image_put(void *image, const struct mm_layout *l, uin
     ((struct mm_heap *)image)->free_count += count;
 }
 
+/* Writes the addresses of a heap whose metadata are at `base`. */
+static inline void mm_heap_ref_place(struct mm_heap_ref *ref, const struct mm_layout *l, uint64_t base) {
+    ref->heap = base + l->heap;
+    ref->classes_at = ref->heap + offsetof(struct mm_heap, classes), ref->giving_up = ref->heap + offsetof(struct mm_heap, giving_up);
+    ref->segments = base + l->segments, ref->owners = base + l->owners, ref->words = base + l->words;
+    ref->free_tree = base + l->free_tree, ref->room_trees = base + l->room_trees;
+    ref->directory = base + l->directory, ref->made = base + l->made, ref->firsts = base + l->firsts;
+}
+
 /* Writes the image of a fresh heap to `image` (l->image_bytes, any memory of the caller), with the addresses that the device uses: the first
  * mapped_segments segments are free, the others are not mapped. */
 static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_t metadata_base, uint64_t user_base, uint64_t mapped_segments) {
     struct mm_heap *h = (struct mm_heap *)image;
-    for (uint64_t i = 0; i < l->image_bytes / 8; i++) ((uint64_t *)image)[i] = 0;
+    memset(image, 0, l->image_bytes);
     h->abi = MM_ABI_VERSION;
     h->segment_count = l->segment_count;
     h->tree_leaves = l->tree_leaves;
     struct mm_heap_ref *ref = &h->ref;
-    ref->heap = metadata_base + l->heap;
+    mm_heap_ref_place(ref, l, metadata_base);
     ref->user_base = user_base;
     ref->user_bytes = ref->open_bytes = l->segment_count * MM_SEGMENT_BYTES;
-    ref->owners = metadata_base + l->owners;
-    ref->firsts = metadata_base + l->firsts;
-    ref->words = metadata_base + l->words, ref->word_shift = l->word_shift;
-    ref->classes_at = ref->heap + offsetof(struct mm_heap, classes);
-    ref->directory = metadata_base + l->directory;
-    ref->made = metadata_base + l->made;
-    ref->giving_up = ref->heap + offsetof(struct mm_heap, giving_up);
-    ref->segments = metadata_base + l->segments;
-    ref->free_tree = metadata_base + l->free_tree;
-    ref->room_trees = metadata_base + l->room_trees;
-    ref->tree_bytes = l->tree_bytes, ref->tree_roots = l->tree_roots, ref->tree_mids = l->tree_mids;
+    ref->word_shift = l->word_shift, ref->tree_bytes = l->tree_bytes, ref->tree_roots = l->tree_roots, ref->tree_mids = l->tree_mids;
     for (uint32_t c = 0, at = 0, made = 0; c < MM_CLASS_COUNT; c++) {
         ref->classes[c] = mm_class_make(c);
         ref->classes[c].directory = at, ref->classes[c].directory_length = mm_layout_extents(l->segment_count, c);

@@ -256,4 +256,12 @@ MM_FN void mm_pages_own(const struct mm_heap_ref *ref, uint32_t page, uint32_t n
     }
 }
 
+/* Whether any page of segment s has an owner. */
+MM_FN int mm_segment_is_owned(const struct mm_heap_ref *ref, uint32_t s) {
+    uint64_t any = 0;
+    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += 8)
+        any |= mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i)); /* all loads are issued before the first result is used */
+    return any != 0;
+}
+
 #endif

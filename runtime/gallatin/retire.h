@@ -73,14 +73,6 @@ MM_FN_RARE uint32_t mm_blocks_retire(const struct mm_heap_ref *ref, uint32_t her
     return 1u << k.page_shift;
 }
 
-/* Whether any page of segment s has an owner. */
-MM_FN int mm_segment_is_owned(const struct mm_heap_ref *ref, uint32_t s) {
-    uint64_t any = 0;
-    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += 8)
-        any |= mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i)); /* all loads are issued before the first result is used */
-    return any != 0;
-}
-
 /* The pages of segment s at which blocks begin, one bit each. */
 MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
     uint64_t blocks = 0;

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include "runtime/core/image.h"
 #include "runtime/core/segment.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/min.h"
@@ -17,13 +18,6 @@ static uint64_t reach_of(struct mm_host_heap *h) {
     return reach;
 }
 
-/* Whether a segment is used page by page. */
-static bool is_paged(const struct mm_heap_ref *ref, uint32_t s) {
-    for (uint32_t page = s * MM_SEGMENT_PAGES; page < (s + 1) * MM_SEGMENT_PAGES; page++)
-        if (*mm_page_owner(ref, page) != MM_OWNER_NOBODY) return true;
-    return false;
-}
-
 bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_snapshot *s, struct mm_driver_error *error) {
     const struct mm_layout *l = &h->layout;
     const uint64_t base = h->ref.heap - l->heap;
@@ -33,25 +27,20 @@ bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, str
         error->code = CUDA_ERROR_OUT_OF_MEMORY;
         return false;
     }
-    const uint64_t at = (uint64_t)(uintptr_t)copy;
     s->copy = copy, s->bytes = l->total_bytes;
     s->walk = mm_usage_walk_of(h->sibling);
-    bool done = mm_copy_try_from_device(d, copy + l->heap, base + l->heap, l->directory - l->heap, error);
+    const uint64_t mapped = reach_of(h), bytes = mapped * sizeof(struct mm_segment); /* before the header */
+    bool done = mm_copy_try_from_device(d, copy + l->heap - bytes, base + l->heap - bytes, bytes + (l->directory - l->heap), error);
     /* Not all that the host has mapped is known to the device, which has zeroed what describes the rest. */
-    const uint64_t reach = min_u64(reach_of(h), ((struct mm_heap *)(void *)(copy + l->heap))->grow.reached), bytes = reach * sizeof(struct mm_segment);
-    s->segment_count = (uint32_t)reach;
-    done = done && (reach == 0 || mm_copy_try_from_device(d, copy + l->heap - bytes, base + l->heap - bytes, bytes, error)) &&
-           (reach == 0 || mm_copy_try_from_device(d, copy + l->owners, base + l->owners, reach * MM_SEGMENT_PAGES, error));
+    s->segment_count = (uint32_t)min_u64(mapped, ((struct mm_heap *)(void *)(copy + l->heap))->grow.reached);
+    if (done && s->segment_count != 0)
+        done = mm_copy_try_from_device(d, copy + l->owners, base + l->owners, (uint64_t)s->segment_count * MM_SEGMENT_PAGES, error);
     s->ref = h->ref;
-    s->ref.heap = at + l->heap, s->ref.classes_at = s->ref.heap + offsetof(struct mm_heap, classes);
-    s->ref.giving_up = s->ref.heap + offsetof(struct mm_heap, giving_up);
-    s->ref.free_tree = at + l->free_tree, s->ref.room_trees = at + l->room_trees, s->ref.segments = at + l->segments;
-    s->ref.owners = at + l->owners, s->ref.directory = at + l->directory, s->ref.made = at + l->made;
-    s->ref.words = at + l->words, s->ref.firsts = at + l->firsts;
+    mm_heap_ref_place(&s->ref, l, (uint64_t)(uintptr_t)copy);
     s->ref.mailbox = 0;
     uint32_t first = s->segment_count, end = 0; /* words of other segments mean nothing */
     for (uint32_t i = 0; done && i < s->segment_count; i++)
-        if (is_paged(&s->ref, i)) first = first < i ? first : i, end = i + 1;
+        if (mm_segment_is_owned(&s->ref, i)) first = first < i ? first : i, end = i + 1;
     if (done && first < end) {
         const uint64_t from = l->words + first * l->words_each;
         done = mm_copy_try_from_device(d, copy + from, base + from, (end - first) * l->words_each, error);
