@@ -17,7 +17,6 @@
 #include "runtime/host/env.h"
 #include "runtime/host/heap.h"
 #include "runtime/host/inspect.h"
-#include "runtime/host/kernels.h"
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 
@@ -242,30 +241,27 @@ static void tell_asked(const struct variable *v) {
     said = true;
 }
 
-/* Whether `present`, which was read from a heap variable, refers to a heap of ours. */
-static bool is_known(const struct mm_heap_ref *present) {
-    for (const struct context *c = mm_contexts; c && present->heap; c = c->next)
+/* Whether `present`, the member heap of a heap variable, refers to a heap of ours. */
+static bool is_known(uint64_t present) {
+    for (const struct context *c = mm_contexts; c && present; c = c->next)
         for (unsigned i = 0; i < c->heap_count; i++)
-            if (mm_host_heap_published(c->heaps[i]).heap == present->heap) return true;
+            if (mm_host_heap_published(c->heaps[i]).heap == present) return true;
     return false;
 }
 
 /* Writes the heap of the image's allocator into the variable, and creates the heap first if the context has none. The caller holds the lock. */
 static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v, struct mm_driver_error *error) {
-    struct mm_heap_ref present = {.heap = 0};
+    uint64_t present = 0;
     struct context *c = mm_context_home(d, handle, false); /* before anything else, as it may wait */
-    if (has_heaps() && !mm_copy_try_from_device(d, &present, v->address, sizeof present, error)) return false;
+    if (has_heaps() && !mm_copy_try_from_device(d, &present, v->address + offsetof(struct mm_heap_ref, heap), sizeof present, error)) return false;
     /* Another kernel of the module was launched before, or this is a second handle of a context that has a heap. */
-    if (is_known(&present)) return true;
+    if (is_known(present)) return true;
     if (!try_allow(v)) return true;
     tell_asked(v);
     if (!c) c = mm_context_home(d, handle, true);
     struct mm_host_heap *heap = c ? heap_of(c, v->sibling) : NULL;
     if (c && !heap) heap = make_heap(d, c, handle, v->sibling);
-    if (!heap) {
-        mm_driver_lacks_memory(error);
-        return false;
-    }
+    if (!heap) return mm_driver_lacks_memory(error);
     if (mm_host_heap_is_absent(heap)) return true;
     const struct mm_heap_ref published = mm_host_heap_published(heap);
     return mm_copy_try_to_device(d, v->address, &published, sizeof published, error);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interpose/preload/handles.h"
 #include "interpose/preload/kernel_cache.h"
 
 pthread_mutex_t mm_contexts_lock = PTHREAD_MUTEX_INITIALIZER;

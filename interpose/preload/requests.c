@@ -9,7 +9,6 @@
 #include "interpose/preload/contexts.h"
 #include "interpose/preload/resolve.h"
 #include "runtime/host/heap.h"
-#include "runtime/host/inspect.h"
 #include "runtime/host/pool/pool.h"
 #include "runtime/host/report.h"
 

@@ -3,7 +3,6 @@
 #include "runtime/cpu/cpuheap.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 

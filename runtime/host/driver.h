@@ -59,14 +59,16 @@ const char *mm_driver_kernel_name(const struct mm_driver *driver, CUfunction ker
 /* Runs driver->call(...). True if it succeeded; otherwise records the failure in *(error). */
 #define MM_DRIVER_TRY(driver, error, call, ...) mm_driver_succeeded((error), #call, (driver)->call(__VA_ARGS__))
 
-static inline bool mm_driver_succeeded(struct mm_driver_error *error, const char *call, CUresult code) {
-    if (code == CUDA_SUCCESS) return true;
-    error->call = call;
-    error->code = code;
+/* Records a failure. Returns false. */
+static inline bool mm_driver_failed(struct mm_driver_error *error, const char *call, CUresult code) {
+    *error = (struct mm_driver_error){call, code};
     return false;
 }
-/* The host has no memory: records that. */
-static inline void mm_driver_lacks_memory(struct mm_driver_error *error) { mm_driver_succeeded(error, "malloc", CUDA_ERROR_OUT_OF_MEMORY); }
+static inline bool mm_driver_succeeded(struct mm_driver_error *error, const char *call, CUresult code) {
+    return code == CUDA_SUCCESS || mm_driver_failed(error, call, code);
+}
+/* The host has no memory: records that. Returns false. */
+static inline bool mm_driver_lacks_memory(struct mm_driver_error *error) { return mm_driver_failed(error, "malloc", CUDA_ERROR_OUT_OF_MEMORY); }
 
 /* Makes a context current for the calling thread, with a relaxed capture mode, until mm_driver_leave restores both. */
 struct mm_driver_visit {

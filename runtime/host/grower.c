@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* pthread_timedjoin_np, pthread_setname_np */
 #include "runtime/host/grower.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "runtime/host/clock.h"

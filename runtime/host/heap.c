@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#define _GNU_SOURCE /* clock_gettime, MAP_ANONYMOUS */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "runtime/host/heap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "runtime/core/image.h"
 #include "runtime/host/clock.h"
@@ -73,11 +72,8 @@ static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint6
         if (!mm_vm_try_reserve(d, segments * MM_SEGMENT_BYTES, unit_bytes, &h->user, error) && mm_driver_error_is_foreign(error->code)) return false;
     if (!h->user.bytes) return false;
     error->call = NULL; /* the driver may have refused a larger reservation before */
-    if (h->user.base % unit_bytes != 0 || mm_layout_make(&h->layout, h->user.bytes / MM_SEGMENT_BYTES, page_bytes, spacing_of(h)) != 0) {
-        error->call = "cuMemAddressReserve";
-        error->code = CUDA_ERROR_MISALIGNED_ADDRESS;
-        return false;
-    }
+    if (h->user.base % unit_bytes != 0 || mm_layout_make(&h->layout, h->user.bytes / MM_SEGMENT_BYTES, page_bytes, spacing_of(h)) != 0)
+        return mm_driver_failed(error, "cuMemAddressReserve", CUDA_ERROR_MISALIGNED_ADDRESS);
     if (!mm_vm_try_reserve(d, h->layout.total_bytes, page_bytes, &h->metadata, error)) return false;
     c->user = h->user.base;
     c->segment_count = h->layout.segment_count;
@@ -89,11 +85,7 @@ static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint6
 static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     CUdeviceptr mailbox = 0;
     void *at = mmap(NULL, sizeof *h->shared, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) {
-        error->call = "mmap";
-        error->code = CUDA_ERROR_OUT_OF_MEMORY;
-        return false;
-    }
+    if (at == MAP_FAILED) return mm_driver_failed(error, "mmap", CUDA_ERROR_OUT_OF_MEMORY);
     if (MM_DRIVER_TRY(d, error, cuMemHostRegister, at, sizeof *h->shared, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE)) {
         if (MM_DRIVER_TRY(d, error, cuMemHostGetDevicePointer, &mailbox, at, 0)) {
             h->shared = (struct mm_host_shared *)at;
@@ -112,17 +104,9 @@ static bool try_found(const struct mm_driver *d, struct mm_host_heap *h, uint64_
     uint64_t page_bytes = 0;
     int supported = 0;
     if (!MM_DRIVER_TRY(d, error, cuDeviceGetAttribute, &supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, h->device)) return false;
-    if (!supported) {
-        error->call = NO_VMM;
-        error->code = CUDA_ERROR_NOT_SUPPORTED;
-        return false;
-    }
+    if (!supported) return mm_driver_failed(error, NO_VMM, CUDA_ERROR_NOT_SUPPORTED);
     if (!mm_vm_try_page(d, h->device, &page_bytes, error)) return false;
-    if (page_bytes == 0 || (page_bytes & (page_bytes - 1)) != 0) {
-        error->call = "cuMemGetAllocationGranularity";
-        error->code = CUDA_ERROR_NOT_SUPPORTED;
-        return false;
-    }
+    if (page_bytes == 0 || (page_bytes & (page_bytes - 1)) != 0) return mm_driver_failed(error, "cuMemGetAllocationGranularity", CUDA_ERROR_NOT_SUPPORTED);
     h->chunks.access.count = 1;
     h->chunks.access.devices[0] = h->device;
     return try_reserve(d, h, total_bytes, page_bytes, error);
@@ -165,8 +149,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     if (!h->shared) return true;
     if (mm_host_env_get()->trim_after_ms == MM_HOST_TRIM_IDLE_MS) mm_trim_load(d, h);
     if (mm_grower_start(d, h) != 0) {
-        no_growth->call = "pthread_create";
-        no_growth->code = CUDA_ERROR_OPERATING_SYSTEM;
+        mm_driver_failed(no_growth, "pthread_create", CUDA_ERROR_OPERATING_SYSTEM);
         mm_host_heap_close(h);
     }
     return true;
@@ -268,9 +251,9 @@ struct mm_host_kernels *mm_host_heap_kernels(const struct mm_host_heap *heap) {
 
 bool mm_host_heap_try_prepare(const struct mm_driver *d, struct mm_host_heap *h) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
-    struct budget b = {0, 0, 0, 0, false};
-    h->is_prepared = try_begin(d, h, &error) && try_budget(d, h, 0, &b, &error) && try_found(d, h, b.total_bytes, &error) && try_share(d, h, &error) &&
-                     mm_chunks_try_describe(d, &h->chunks, MM_HOST_FIRST_SEGMENTS, &error);
+    size_t total_bytes = 0;
+    h->is_prepared = try_begin(d, h, &error) && MM_DRIVER_TRY(d, &error, cuDeviceTotalMem, &total_bytes, h->device) && try_found(d, h, total_bytes, &error) &&
+                     try_share(d, h, &error) && mm_chunks_try_describe(d, &h->chunks, MM_HOST_FIRST_SEGMENTS, &error);
     if (h->is_prepared) return true;
     undo(d, h);
     pthread_mutex_destroy(&h->lock);
@@ -353,11 +336,7 @@ bool mm_host_heap_try_reset(const struct mm_driver *d, struct mm_host_heap *h, s
     bool is_stopped = false;
     if (h->trim.stream && !MM_DRIVER_TRY(d, error, cuStreamSynchronize, h->trim.stream)) return false;
     for (int i = 0; i < MM_HOST_RESET_STOPS && !is_stopped; i++) is_stopped = mm_host_heap_try_stop(h);
-    if (!is_stopped) {
-        error->call = "pthread_join";
-        error->code = CUDA_ERROR_OPERATING_SYSTEM;
-        return false;
-    }
+    if (!is_stopped) return mm_driver_failed(error, "pthread_join", CUDA_ERROR_OPERATING_SYSTEM);
     pthread_mutex_lock(&h->lock);
     const bool done = mm_fresh_try_again(d, h, error);
     for (unsigned i = 0; done && i < h->chunks.count; i++) h->chunks.chunk[i].is_spare = false;
