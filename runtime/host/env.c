@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -69,6 +68,11 @@ static struct value_text value_text(const char *value) {
     return t;
 }
 
+/* expected: what would be understood, and what is used instead. */
+static void say_wrong(const char *name, const char *text, const char *expected) {
+    mm_host_say("%s=%s is not understood; expected %s", name, value_text(text).text, expected);
+}
+
 static bool in_list(const char *name, size_t length, const char *const *list, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (strlen(list[i]) == length && memcmp(list[i], name, length) == 0) return true;
@@ -104,11 +108,25 @@ static void read_size(const char *name, struct mm_host_env_size *size) {
                     name, value_text(text).text);
 }
 
-static void read_switch(const char *name, bool *is_on) {
+/* Which of the words the variable is; if it is none of them, `otherwise`, with a message if it is set. */
+static unsigned read_choice(const char *name, const char *const *words, size_t count, unsigned otherwise, const char *expected) {
     const char *text = secure_getenv(name);
-    if (!text) return;
-    if (strcmp(text, "0") == 0 || strcmp(text, "1") == 0) *is_on = *text == '1';
-    else mm_host_say("%s=%s is not understood; expected 0 or 1; using 0", name, value_text(text).text);
+    for (unsigned i = 0; text && i < count; i++)
+        if (strcmp(text, words[i]) == 0) return i;
+    if (text) say_wrong(name, text, expected);
+    return otherwise;
+}
+#define READ_CHOICE(name, words, otherwise, expected) read_choice(name, words, sizeof words / sizeof *words, otherwise, expected)
+
+static bool read_switch(const char *name) {
+    static const char *const words[] = {"0", "1"};
+    return READ_CHOICE(name, words, 0, "0 or 1; using 0");
+}
+
+/* A number of at most `most`. */
+static void read_number(const char *name, unsigned most, unsigned *number, const char *expected) {
+    const char *text = secure_getenv(name);
+    if (text && !mm_host_env_try_number(text, most, number)) say_wrong(name, text, expected);
 }
 
 /* Returns a copy, since the program may change its environment. NULL: not set. */
@@ -116,36 +134,22 @@ static const char *read_path(const char *name) {
     const char *text = secure_getenv(name);
     if (!text) return NULL;
     if (*text && strlen(text) < PATH_MAX) return strdup(text);
-    mm_host_say("%s=%s is not understood; expected the name of a file; not used", name, value_text(text).text);
+    say_wrong(name, text, "the name of a file; not used");
     return NULL;
 }
 
 static void read_stats(void) {
-    static const struct {
-        const char *text;
-        enum mm_stats_form form;
-    } forms[] = {{"0", MM_STATS_NONE}, {"1", MM_STATS_TEXT}, {"text", MM_STATS_TEXT}, {"json", MM_STATS_JSON}, {"csv", MM_STATS_CSV}};
-    const char *text = secure_getenv("MM_STATS");
+    static const char *const forms[] = {[MM_STATS_NONE] = "0", [MM_STATS_TEXT] = "text", [MM_STATS_JSON] = "json", [MM_STATS_CSV] = "csv", "1"};
+    const unsigned form = READ_CHOICE("MM_STATS", forms, MM_STATS_NONE, "0, 1, text, json or csv; using 0");
+    env.stats = form <= MM_STATS_CSV ? (enum mm_stats_form)form : MM_STATS_TEXT;
     env.stats_file = read_path("MM_STATS_FILE");
-    for (size_t i = 0; text && i < sizeof forms / sizeof *forms; i++)
-        if (strcmp(text, forms[i].text) == 0) {
-            env.stats = forms[i].form;
-            return;
-        }
-    if (text) mm_host_say("MM_STATS=%s is not understood; expected 0, 1, text, json or csv; using 0", value_text(text).text);
 }
 
 /* Called after MM_CHECK was read, since the default depends on it. */
 static void read_fill(void) {
     static const char *const names[] = {[MM_FILL_NONE] = "none", [MM_FILL_ZERO] = "zero", [MM_FILL_JUNK] = "junk"};
-    const char *text = secure_getenv("MM_FILL");
-    env.fill = env.is_checked ? MM_FILL_JUNK : MM_FILL_NONE;
-    for (unsigned i = 0; text && i < sizeof names / sizeof *names; i++)
-        if (strcmp(text, names[i]) == 0) {
-            env.fill = i;
-            return;
-        }
-    if (text) mm_host_say("MM_FILL=%s is not understood; expected none, zero or junk; using %s", value_text(text).text, names[env.fill]);
+    if (env.is_checked) env.fill = READ_CHOICE("MM_FILL", names, MM_FILL_JUNK, "none, zero or junk; using junk");
+    else env.fill = READ_CHOICE("MM_FILL", names, MM_FILL_NONE, "none, zero or junk; using none");
 }
 
 /* Parses "1/N", "1/N:SEED" or "K". Returns false, and writes nothing, if `text` is something else. */
@@ -175,8 +179,7 @@ static void read_fail(void) {
     const size_t length = sizeof kernel - 1;
     const bool is_kernel = strncmp(text, kernel, length) == 0 && text[length] == ':' && is_kernel_name(text + length + 1);
     if (!is_kernel && !try_requests(text, &env.fail, &env.fail_number, &env.fail_seed)) {
-        mm_host_say("MM_FAIL=%s is not understood; expected 1/1000 or 1/1000:SEED (one of 1000 requests), 1000 (that request), or kernel:NAME; not used",
-                    value_text(text).text);
+        say_wrong("MM_FAIL", text, "1/1000 or 1/1000:SEED (one of 1000 requests), 1000 (that request), or kernel:NAME; not used");
         return;
     }
     char *const copy = strdup(text);
@@ -194,8 +197,7 @@ static void read_trim(void) {
     else if (text && (strcmp(text, "demand") == 0 || strcmp(text, "idle") == 0)) seconds = 0;
     else if (text && (!mm_host_env_try_number(text, MM_TRIM_SECONDS_MAX, &seconds) || seconds == 0)) {
         seconds = MM_TRIM_SECONDS_DEFAULT;
-        mm_host_say("MM_TRIM=%s is not understood; expected off, demand, idle, or seconds, 1 to %u; using %u", value_text(text).text, MM_TRIM_SECONDS_MAX,
-                    MM_TRIM_SECONDS_DEFAULT);
+        say_wrong("MM_TRIM", text, "off, demand, idle, or seconds, 1 to " MM_STR(MM_TRIM_SECONDS_MAX) "; using " MM_STR(MM_TRIM_SECONDS_DEFAULT));
     }
     env.trim_after_ms = text && strcmp(text, "idle") == 0 ? MM_HOST_TRIM_IDLE_MS : seconds * 1000;
 }
@@ -212,55 +214,43 @@ static void read_allocator(void) {
         env.asks = strcmp(text, names[i]) == 0;
         if (env.asks && i > 0) env.sibling = names[i]; /* the first one is the default */
     }
-    if (!env.is_cudas && !env.asks)
-        mm_host_say("MM_RUN_ALLOCATOR=%s is not understood; expected " MM_ALLOCATORS(NAME_COMMA) "mm or cuda; using mm", value_text(text).text);
+    if (!env.is_cudas && !env.asks) say_wrong("MM_RUN_ALLOCATOR", text, MM_ALLOCATORS(NAME_COMMA) "mm or cuda; using mm");
 }
 
 static void read_pool(void) {
     static const char *const modes[] = {[MM_POOL_OFF] = "off", [MM_POOL_SMALL] = "small", [MM_POOL_KEEP] = "keep", [MM_POOL_ASYNC] = "async"};
-    const char *text = secure_getenv("MM_POOL");
-    size_t i = 0;
-    while (text && i < sizeof modes / sizeof *modes && strcmp(text, modes[i]) != 0) i++;
-    if (text && i < sizeof modes / sizeof *modes) env.pool = (enum mm_pool_modes)i;
-    else if (text) mm_host_say("MM_POOL=%s is not understood; expected off, small, keep or async; using off", value_text(text).text);
-    text = secure_getenv("MM_POOL_FIT");
+    env.pool = (enum mm_pool_modes)READ_CHOICE("MM_POOL", modes, MM_POOL_OFF, "off, small, keep or async; using off");
+    const char *text = secure_getenv("MM_POOL_FIT");
     if (text && !mm_fit_parse(text, &env.pool_fit))
         mm_host_say("MM_POOL_FIT=%s is not understood; expected " MM_FIT_NAMES "; using %s", value_text(text).text, mm_fit_name(env.pool_fit));
     struct mm_host_env_size carve = {0, 0};
     text = secure_getenv("MM_POOL_CARVE");
     if (text && mm_host_env_try_size(text, &carve) && carve.percent == 0 && carve.bytes <= MM_POOL_CARVE_MAX) env.pool_carve_bytes = carve.bytes;
-    else if (text) mm_host_say("MM_POOL_CARVE=%s is not understood; expected bytes, also with K, M or G (32M), up to 1G; not used", value_text(text).text);
+    else if (text) say_wrong("MM_POOL_CARVE", text, "bytes, also with K, M or G (32M), up to 1G; not used");
 }
 
 static void read_env(void) {
     report_unknown();
-    read_switch("MM_VERBOSE", &env.verbose);
-    read_switch("MM_OFF", &env.is_off);
-    read_switch("MM_ALLOW_UNSAFE", &env.allows_unsafe);
+    env.verbose = read_switch("MM_VERBOSE");
+    env.is_off = read_switch("MM_OFF");
+    env.allows_unsafe = read_switch("MM_ALLOW_UNSAFE");
     read_allocator();
     read_size("MM_HEAP_SIZE", &env.heap_size);
     read_size("MM_HEAP_MAX", &env.heap_max);
     env.grow_wait_ms = MM_GROW_WAIT_MS_DEFAULT;
-    const char *text = secure_getenv("MM_GROW_WAIT_MS");
-    if (text && !mm_host_env_try_number(text, MM_GROW_WAIT_MS_MAX, &env.grow_wait_ms))
-        mm_host_say("MM_GROW_WAIT_MS=%s is not understood; expected milliseconds, 0 to %u; using %u", value_text(text).text, MM_GROW_WAIT_MS_MAX,
-                    MM_GROW_WAIT_MS_DEFAULT);
+    read_number("MM_GROW_WAIT_MS", MM_GROW_WAIT_MS_MAX, &env.grow_wait_ms,
+                "milliseconds, 0 to " MM_STR(MM_GROW_WAIT_MS_MAX) "; using " MM_STR(MM_GROW_WAIT_MS_DEFAULT));
     env.spacing = MM_SPACING_DEFAULT;
     unsigned spacing = 0;
-    text = secure_getenv("MM_SPACING");
+    const char *text = secure_getenv("MM_SPACING");
     if (text && mm_host_env_try_number(text, MM_SPACING_MAX, &spacing) && spacing >= 1u << MM_ALIGN_SHIFT && !(spacing & (spacing - 1))) env.spacing = spacing;
     else if (text) mm_host_say("MM_SPACING=%s is not understood; expected bytes, 16, 32, 64 or 128; using %u", value_text(text).text, MM_SPACING_DEFAULT);
-    text = secure_getenv("MM_ON_MISUSE");
-    if (text && strcmp(text, "trap") == 0) env.on_misuse = MM_ON_MISUSE_TRAP;
-    else if (text && strcmp(text, "ignore") == 0) env.on_misuse = MM_ON_MISUSE_IGNORE;
-    else if (text && strcmp(text, "report") != 0)
-        mm_host_say("MM_ON_MISUSE=%s is not understood; expected report, trap or ignore; using report", value_text(text).text);
-    read_switch("MM_CHECK", &env.is_checked);
+    static const char *const reactions[] = {[MM_ON_MISUSE_REPORT] = "report", [MM_ON_MISUSE_TRAP] = "trap", [MM_ON_MISUSE_IGNORE] = "ignore"};
+    env.on_misuse = READ_CHOICE("MM_ON_MISUSE", reactions, MM_ON_MISUSE_REPORT, "report, trap or ignore; using report");
+    env.is_checked = read_switch("MM_CHECK");
     read_fill();
     read_fail();
-    text = secure_getenv("MM_CHECK_EXITCODE");
-    if (text && !mm_host_env_try_number(text, MM_CHECK_EXITCODE_MAX, &env.check_exitcode))
-        mm_host_say("MM_CHECK_EXITCODE=%s is not understood; expected 0 to %d; using 0", value_text(text).text, MM_CHECK_EXITCODE_MAX);
+    read_number("MM_CHECK_EXITCODE", MM_CHECK_EXITCODE_MAX, &env.check_exitcode, "0 to " MM_STR(MM_CHECK_EXITCODE_MAX) "; using 0");
     read_stats();
     env.heap_map = read_path("MM_HEAP_MAP");
     env.map_series = read_path("MM_MAP_SERIES");
