@@ -22,3 +22,44 @@ untried() {
     printf '%s: 0 killed, 0 survived, none planted\n' "$1"
     exit 1
 }
+
+# A line of a list is: name @@ file @@ text @@ what it becomes @@ if it survives: why (\n: line break).
+# plant LINE SOURCE TARGET: sets name, file, from, to and why, and writes the file, which is in the folder SOURCE, to TARGET with the first occurrence of the text
+# replaced. Prints a line and returns 1 if there is none.
+plant() {
+    local text
+    IFS=$'\t' read -r name file from to why <<<"${1// @@ /$'\t'}"
+    from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
+    text=$(<"$2/$file")
+    [[ $text == *"$from"* ]] || { echo "stale     $name: $file has no longer: $from"; return 1; }
+    mkdir -p "$(dirname "$3/$file")" && printf '%s\n' "${text/"$from"/"$to"}" >"$3/$file"
+}
+
+# verdict KILLER: prints the line of that fault. KILLER: what failed; empty: nothing; or why it does not compile.
+verdict() {
+    if [[ $1 == "does not"* ]]; then echo "stale     $name: $1"
+    elif [[ $1 ]]; then echo "killed    $name: $1"
+    else echo "survived  $name${why:+ ($why)}"; fi
+}
+
+# plant_all TITLE LIST WORK ONLY...: runs "try NUMBER LINE" for each line of LIST whose name contains one of ONLY (none: for all), JOBS at once (default: processors).
+# Prints their lines, then "TITLE: N killed, M survived". Returns whether none survived.
+plant_all() {
+    local title=$1 list=$2 work=$3 number=0 line only wanted killed survived
+    shift 3
+    while IFS= read -r line; do
+        [[ $line == "#"* || -z $line ]] && continue
+        wanted=$(($# == 0))
+        for only; do [[ ${line%% @@ *} == *"$only"* ]] && wanted=1; done
+        ((wanted)) || continue
+        ((number >= ${JOBS:-$(nproc)})) && wait -n
+        ((++number))
+        try "$number" "$line" >"$work/result.$number" &
+    done <"$list"
+    wait
+    cat "$work"/result.* | sort
+    killed=$(cat "$work"/result.* | grep -c '^killed')
+    survived=$(cat "$work"/result.* | grep -vc '^killed')
+    echo "$title: $killed killed, $survived survived"
+    ((survived == 0))
+}

@@ -6,7 +6,7 @@
 set -u
 # shellcheck source=tests/bounded.sh
 source tests/bounded.sh
-out=$1 only=${2-} number=0
+out=$1 only=${2-}
 read -r -a check < <(pkg-config --cflags --libs check)
 flags=(-std=c11 -O1 -w -I. -D_GNU_SOURCE=)
 declare -A variant=([fit]='' [check]='' [memory]='-include tests/fit/failing.h -fsanitize=address' [steps]='-DMM_FIT_COUNTS')
@@ -33,28 +33,20 @@ passes() {
 
 # One line of mutants.txt.
 try() {
-    local dir=$out/$1 line=$2 name file from to why text suite suites=(fit check memory)
-    IFS=$'\t' read -r name file from to why <<<"${line// @@ /$'\t'}"
-    from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
+    local dir=$out/$1 name file from to why suite suites=(fit check memory)
+    plant "$2" runtime/host/fit "$dir" || return
     [[ $name != steps:* ]] || suites=(steps)
-    text=$(<"runtime/host/fit/$file")
-    if [[ $text != *"$from"* ]]; then
-        echo "stale     $name: $file has no longer: $from"
-        return
-    fi
-    mkdir -p "$dir"
-    printf '%s\n' "${text/"$from"/"$to"}" >"$dir/$file"
     for suite in "${suites[@]}"; do
         if ! compile "$dir/$file" "$suite" "$dir/$suite.o" "$dir/log"; then
-            echo "stale     $name: does not compile: $(grep -m 1 error: "$dir/log")"
+            verdict "does not compile: $(grep -m 1 error: "$dir/log")"
             return
         elif ! passes "$dir" "$suite" "$file"; then
-            echo "killed    $name: $suite"
+            verdict "$suite"
             rm -rf "$dir"
             return
         fi
     done
-    echo "survived  $name${why:+ ($why)}"
+    verdict ''
 }
 
 rm -rf "$out" && mkdir -p "$out" || exit
@@ -70,15 +62,4 @@ for suite in "${!variant[@]}"; do
     passes "$out" "$suite" || untried 'fit mutants' "$suite: $(tail -n 1 "$out/log")"
 done
 
-while IFS= read -r line; do
-    [[ $line == "#"* || -z $line || ${line%% @@ *} != *"$only"* ]] && continue
-    ((number >= ${JOBS:-$(nproc)})) && wait -n
-    ((++number))
-    try "$number" "$line" >"$out/result.$number" &
-done <tests/fit/mutants.txt
-wait
-cat "$out"/result.* | sort
-killed=$(cat "$out"/result.* | grep -c '^killed')
-survived=$(cat "$out"/result.* | grep -vc '^killed')
-printf 'fit mutants: %d killed, %d survived\n' "$killed" "$survived"
-((survived == 0))
+plant_all 'fit mutants' tests/fit/mutants.txt "$out" "$only"

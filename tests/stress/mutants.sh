@@ -65,47 +65,17 @@ failing() {
 
 # One mutant, as a line of the list.
 try() {
-    local number=$1 line=$2 name file from to why text dir killers
-    IFS=$'\t' read -r name file from to why <<<"${line// @@ /$'\t'}"
-    from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
-    dir=$work/$number
+    local dir=$work/$1 name file from to why
     mkdir -p "$dir/runtime" "$dir/tests/unit"
     cp mmconfig.h "$dir" && cp -r runtime/*.h runtime/{core,gallatin,checked,cpu} "$dir/runtime" &&
         cp -r tests/stress tests/fuzz tests/runner.h "$dir/tests" && cp tests/unit/jitter.h "$dir/tests/unit" || exit
     rm -rf "$dir/tests/fuzz/known" # a fault that hides a known defect has not been noticed
-    text=$(<"$dir/$file")
-    if [[ $text != *"$from"* ]]; then
-        echo "stale     $name: $file has no longer: $from"
-        return
-    fi
-    printf '%s\n' "${text/"$from"/"$to"}" >"$dir/$file"
-    killers=$(failing "$dir")
-    if [[ $killers == "does not"* ]]; then
-        echo "stale     $name: $killers"
-    elif [[ -n $killers ]]; then
-        echo "killed    $name: $killers"
-    else
-        echo "survived  $name${why:+ ($why)}"
-    fi
+    plant "$2" . "$dir" || return
+    verdict "$(failing "$dir")"
     [[ ${KEEP-} ]] || rm -rf "$dir"
 }
 
 rm -rf "$work" && mkdir -p "$work" || exit
 try_none=$(try 0 "none @@ mmconfig.h @@ #define @@ #define")
 [[ $try_none == survived* ]] || untried mutants "$try_none"
-number=0
-while IFS= read -r line; do
-    [[ $line == "#"* || -z $line ]] && continue
-    wanted=$(($# == 0))
-    for only; do [[ ${line%%@@*} == *"$only"* ]] && wanted=1; done
-    ((wanted)) || continue
-    ((number >= $(nproc))) && wait -n
-    ((++number))
-    try "$number" "$line" >"$work/result.$number" &
-done <"$list"
-wait
-cat "$work"/result.* | sort
-killed=$(cat "$work"/result.* | grep -c '^killed')
-survived=$(cat "$work"/result.* | grep -vc '^killed')
-echo "mutants: $killed killed, $survived survived"
-((survived == 0))
+plant_all mutants "$list" "$work" "$@"

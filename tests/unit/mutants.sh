@@ -59,31 +59,14 @@ first_failing() {
 
 # One mutant, as a line of mutants.txt.
 try() {
-    local number=$1 line=$2 name file from to why text dir killer first
-    IFS=$'\t' read -r name file from to why <<<"${line// @@ /$'\t'}"
-    from=${from//'\n'/$'\n'}
-    to=${to//'\n'/$'\n'}
-    dir=$work/$number
-    cp -r "$work/base" "$dir" || exit
-    text=$(<"$dir/$file")
-    if [[ $text != *"$from"* ]]; then
-        echo "stale     $name: $file has no longer: $from"
-        return
-    fi
-    printf '%s\n' "${text/"$from"/"$to"}" >"$dir/$file"
+    local dir=$work/$1 name file from to why first
+    cp -r "$work/base" "$dir" && plant "$2" "$work/base" "$dir" || return
     case ${name%%:*} in # the room's own suite first
     order) first=tsan ;;
     none) first=class ;;
     *) first=${name%%:*} ;;
     esac
-    killer=$(first_failing "$dir" "$first")
-    if [[ $killer == "does not"* ]]; then
-        echo "stale     $name: $killer"
-    elif [[ -n $killer ]]; then
-        echo "killed    $name: $killer"
-    else
-        echo "survived  $name${why:+ ($why)}"
-    fi
+    verdict "$(first_failing "$dir" "$first")"
     rm -rf "$dir"
 }
 
@@ -92,17 +75,4 @@ rm -rf "$work" && mkdir -p "$work/base/runtime" "$work/base/tests" && cp -r mmco
     cp --parents tools/kernels.h tools/mmbench/child/papers/probes* "$work/base" || exit
 try_none=$(try 0 "none @@ mmconfig.h @@ #define @@ #define")
 [[ $try_none == survived* ]] || untried mutants "$try_none"
-number=0
-while IFS= read -r line; do
-    [[ $line == "#"* || -z $line ]] && continue
-    [[ $# -gt 0 && ${line%%@@*} != *"$1"* ]] && continue
-    ((number >= ${JOBS:-$(nproc)})) && wait -n
-    ((++number))
-    try "$number" "$line" >"$work/result.$number" &
-done <"$work/base/tests/unit/mutants.txt"
-wait
-cat "$work"/result.* | sort
-killed=$(cat "$work"/result.* | grep -c '^killed')
-survived=$(cat "$work"/result.* | grep -vc '^killed')
-echo "mutants: $killed killed, $survived survived"
-((survived == 0))
+plant_all mutants "$work/base/tests/unit/mutants.txt" "$work" "$@"
