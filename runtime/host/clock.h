@@ -13,13 +13,14 @@ static inline uint64_t mm_host_now_us(void) {
     return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000;
 }
 
-/* The time of a clock in so many milliseconds. */
-static inline struct timespec mm_host_in_ms(clockid_t clock, unsigned ms) {
+/* The time of a clock in so many microseconds; in milliseconds. */
+static inline struct timespec mm_host_in_us(clockid_t clock, uint64_t us) {
     struct timespec t;
     clock_gettime(clock, &t);
-    t.tv_sec += ms / 1000, t.tv_nsec += (long)(ms % 1000) * 1000000;
+    t.tv_sec += (time_t)(us / 1000000), t.tv_nsec += (long)(us % 1000000) * 1000;
     if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
     return t;
 }
+static inline struct timespec mm_host_in_ms(clockid_t clock, unsigned ms) { return mm_host_in_us(clock, ms * 1000ull); }
 
 #endif

@@ -21,13 +21,7 @@ static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
 static pthread_once_t wake_once = PTHREAD_ONCE_INIT;
 
-static void make_wake(void) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&wake, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
+static void make_wake(void) { mm_host_condition_make(&wake); }
 
 static void wake_all(void) {
     pthread_mutex_lock(&wake_lock);
@@ -53,16 +47,12 @@ void mm_grower_forked(void) {
 
 /* Sleeps for `us`. A launch, or the end of the thread, ends a long sleep early. seen: the count of launches that the caller saw. */
 static void sleep_us(const struct mm_host_heap *h, uint64_t us, unsigned seen) {
-    struct timespec t;
     if (us <= MM_HOST_POLL_US) {
-        t.tv_sec = 0, t.tv_nsec = (long)us * 1000;
-        nanosleep(&t, NULL);
+        const struct timespec moment = {0, (long)us * 1000};
+        nanosleep(&moment, NULL);
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += (long)(us % 1000000) * 1000;
-    t.tv_sec += (time_t)(us / 1000000) + t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
+    const struct timespec t = mm_host_in_us(CLOCK_MONOTONIC, us);
     pthread_mutex_lock(&wake_lock);
     __atomic_fetch_add(&drowsy, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&launches, __ATOMIC_SEQ_CST) == seen && !__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED))

@@ -18,4 +18,13 @@ static inline int mm_host_thread_start(pthread_t *thread, void *(*work)(void *),
     return failed;
 }
 
+/* Makes a condition whose waits end by CLOCK_MONOTONIC. */
+static inline void mm_host_condition_make(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 #endif

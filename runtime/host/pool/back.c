@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* How memory leaves the pools: to the driver, or with its context. */
-#define _GNU_SOURCE /* pthread_condattr_setclock */
+#define _GNU_SOURCE /* of thread.h */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,19 +9,14 @@
 #include "runtime/host/pool/output.h"
 #include "runtime/host/pool/pool.h"
 #include "runtime/host/pool/state.h"
+#include "runtime/host/thread.h"
 
 /* ---- to the driver ----------------------------------------------------------------------------- */
 
 /* A thread has left a pool. Waits end by CLOCK_MONOTONIC. */
 static pthread_cond_t left_condition;
 static pthread_once_t left_once = PTHREAD_ONCE_INIT;
-static void make_left(void) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&left_condition, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
+static void make_left(void) { mm_host_condition_make(&left_condition); }
 static pthread_cond_t *left(void) {
     pthread_once(&left_once, make_left);
     return &left_condition;

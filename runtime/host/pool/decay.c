@@ -96,12 +96,9 @@ static void want(void) {
 }
 
 void mm_pool_begin(const struct mm_driver *d) {
-    pthread_condattr_t attributes;
     if (driver) return;
     driver = d;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&wake, &attributes);
+    mm_host_condition_make(&wake);
     if (!mm_pool_is_on() || atexit(at_process_exit) != 0) return;
     is_running = mm_host_thread_start(&thread, work, NULL, "mm pool") == 0;
     if (is_running) mm_grower_lacks_memory = want;
