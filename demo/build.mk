@@ -21,6 +21,6 @@ $(DEMO)/objects_mm_ptx: demo/objects.cu $(MM_PTX) $(MM_LIBRARIES) | all
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc -arch=compute_$(firstword $(ARCHS)) $< -o $@
 
-$(DEMO)/objects_cpu: demo/objects_cpu.c $(wildcard runtime/*.h runtime/core/*.h runtime/cpu/*) mmconfig.h
+$(DEMO)/objects_cpu: demo/objects_cpu.c $(wildcard runtime/cpu/*) $(MM_DEVICE_SOURCES)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) demo/objects_cpu.c runtime/cpu/cpuheap.c -lpthread -o $@

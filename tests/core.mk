@@ -3,7 +3,7 @@
 
 , := ,
 CORE_SOURCES := $(wildcard runtime/cpu/*.c)
-CORE_HEADERS := $(wildcard mmconfig.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/listed/*.h runtime/random_walk/*.h runtime/regeff/*.h runtime/ouroboros/*.h runtime/checked/*.h runtime/cpu/*.h)
+CORE_HEADERS := $(filter %.h,$(MM_SIBLING_SOURCES)) $(wildcard runtime/cpu/*.h)
 CORE_FLAGS_plain  :=
 CORE_FLAGS_small  := -include tests/unit/small.h
 CORE_FLAGS_asan   := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
@@ -19,8 +19,7 @@ BUMP_FACES        := atomic aw
 $(foreach f,$(RING_FACES) $(BUMP_FACES),$(eval CORE_FLAGS_$f := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_$(shell echo $f | tr a-z A-Z)))
 # Ouroboros: each queue with entries for pages and for chunks (runtime/ouroboros/allocator.h).
 OURO_FACES        := $(foreach q,s va vl,ouro_$(q)_p ouro_$(q)_c)
-$(foreach q,s va vl,$(eval CORE_FLAGS_ouro_$(q)_p := -DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_$(shell echo $q | tr a-z A-Z) -DMM_OURO_ENTRY=MM_OURO_PAGES))
-$(foreach q,s va vl,$(eval CORE_FLAGS_ouro_$(q)_c := $(CORE_FLAGS_ouro_$(q)_p:PAGES=CHUNKS)))
+$(foreach q,s va vl,$(foreach e,p c,$(eval CORE_FLAGS_ouro_$(q)_$e := $(MM_FLAGS_ouroboros-$q-$e))))
 # The same under ThreadSanitizer.
 TSAN_FACES        := $(patsubst %,%_tsan,$(WALK_FACES) $(RING_FACES) $(OURO_FACES))
 $(foreach f,$(TSAN_FACES),$(eval CORE_FLAGS_$f := $(CORE_FLAGS_$(f:_tsan=)) $(CORE_FLAGS_tsan)))

@@ -7,7 +7,7 @@ GPU_ARCH  ?= 90
 GPU_STATIC_CHECK = $(shell $(CC) -print-file-name=libcheck.a) $(shell $(CC) -print-file-name=libsubunit.a)
 GPU_LINK = $(GPU_OBJECTS) $(GPU_STATIC_CHECK) -lrt -lm -lpthread
 GPU_OBJECTS := $(GPU_TESTS)/cpuheap.o $(GPU_TESTS)/check.o $(GPU_TESTS)/expect.o
-GPU_HEADERS := $(wildcard tests/gpu/*.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/listed/*.h runtime/random_walk/*.h runtime/regeff/*.h runtime/ouroboros/*.h runtime/checked/*.h runtime/cpu/*.h) mmconfig.h
+GPU_HEADERS := $(wildcard tests/gpu/*.h) $(CORE_HEADERS)
 GPU_FLAGS := -std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror
 
 # The suite of a program that uses mm, built in three ways: machine code, PTX for the driver's JIT, relocatable.

@@ -14,7 +14,7 @@ endef
 HT_SCENARIOS := $(patsubst $(HT_SRC)/%.c,$(HT)/%.o,$(wildcard $(HT_SRC)/client_*.c))
 HT_LOGS     := $(addprefix $(HT)/,host_log.o host_generate.o)
 HT_CLIENT   := $(HT_SRC)/client.c $(HT_SCENARIOS) $(HT_LOGS)
-HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/listed/*.h runtime/random_walk/*.h runtime/regeff/*.h runtime/ouroboros/*.h runtime/checked/*.h) mmconfig.h
+HT_HEADERS  := $(wildcard $(HT_SRC)/*.h) $(CORE_HEADERS)
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \

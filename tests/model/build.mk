@@ -7,7 +7,7 @@
 OURO_QUEUES := queue_s queue_va queue_vl
 MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/word one/table short/table one/make two/make one/retire one/run one/grow \
     one/null two/null walk/walk ring/ring $(OURO_FACES:%=%/ouro) $(OURO_QUEUES:%=%/queue))
-MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/listed/*.h runtime/random_walk/*.h runtime/regeff/*.h runtime/ouroboros/*.h) runtime/check.h runtime/heap.h runtime/maintain.h runtime/port.h
+MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h) $(CORE_HEADERS)
 
 # Seconds per scenario of `make model`, which explores as many preemptions as the scenario asks for. `make check` allows one at most, which takes 20 s
 # in all, and CI two (check-model-two).
