@@ -3,7 +3,7 @@
  * and stored in the heap variable of each device image.
  *
  * Classes 0 to 3 have 16, 32, 48 and 64 bytes; from there four per doubling: 80, 96, 112, 128, 160, ... Every slice size is unit << shift with
- * unit in 5..8, so one small table of reciprocals, in the code, divides by all of them.
+ * unit in 5..8, so a multiplication by the reciprocal of the unit, and a shift, divide by it.
  */
 #ifndef MM_CORE_CLASS_H
 #define MM_CORE_CLASS_H
@@ -27,12 +27,9 @@ MM_FN uint32_t mm_class_shift(uint32_t c) {
 MM_FN uint32_t mm_class_unit(uint32_t c) { return c >= 4 ? 5 + (c & 3) : c == 2 ? 6 : 8; }
 MM_FN uint32_t mm_class_bytes(uint32_t c) { return mm_class_unit(c) << mm_class_shift(c); }
 
-/* ceil(2^32 / unit). mm_mulhi(x, this) is floor(x / unit) for x < 2^29: the error of the reciprocal is
- * below 1/2^32 per unit of x, and x % unit is at most unit - 1. */
-MM_FN uint32_t mm_class_reciprocal(uint32_t c) {
-    const uint32_t unit = mm_class_unit(c);
-    return unit == 5 ? 0x33333334u : unit == 6 ? 0x2aaaaaabu : unit == 7 ? 0x24924925u : 0x20000000u;
-}
+/* ceil(2^32 / n). mm_mulhi(x, this) is floor(x / n) for n in 5..8 and x < 2^29: the error of the reciprocal is below 1/2^32 per unit of x, and x % n is at most
+ * n - 1. */
+MM_FN uint32_t mm_class_reciprocal(uint32_t n) { return n > 1 ? (uint32_t)(((1ull << 32) + n - 1) / n) : ~0u; }
 
 /* Log2 of the pages of a block: as few as have 1 << MM_BLOCK_SLICES_SHIFT slices. */
 MM_FN uint32_t mm_class_page_shift(uint32_t c) {
@@ -42,7 +39,7 @@ MM_FN uint32_t mm_class_page_shift(uint32_t c) {
 }
 /* Slices of a block. */
 MM_FN uint32_t mm_class_slices(uint32_t c) {
-    return mm_mulhi((uint32_t)(MM_PAGE_BYTES << mm_class_page_shift(c)) >> mm_class_shift(c), mm_class_reciprocal(c));
+    return mm_mulhi((uint32_t)(MM_PAGE_BYTES << mm_class_page_shift(c)) >> mm_class_shift(c), mm_class_reciprocal(mm_class_unit(c)));
 }
 
 /* What malloc and free need to know of a class in a given heap, computed once. In constant memory. */
@@ -61,8 +58,7 @@ MM_FN uint32_t mm_at_most(uint32_t a, uint32_t b) { return a < b ? a : b; }
 /* slices: of a block, at most mm_class_slices(c). */
 MM_FN struct mm_class mm_class_cut(uint32_t c, uint32_t slices) {
     struct mm_class k = {0};
-    k.bytes = mm_class_bytes(c), k.slices = slices, k.reciprocal = mm_class_reciprocal(c);
-    k.slices_reciprocal = slices > 1 ? (uint32_t)(((1ull << 32) + slices - 1) / slices) : ~0u;
+    k.bytes = mm_class_bytes(c), k.slices = slices, k.reciprocal = mm_class_reciprocal(mm_class_unit(c)), k.slices_reciprocal = mm_class_reciprocal(slices);
     k.shift = (uint8_t)mm_class_shift(c), k.page_shift = (uint8_t)mm_class_page_shift(c);
     k.words = (uint8_t)((slices + (1u << MM_WORD_SHIFT) - 1) >> MM_WORD_SHIFT);
     while (k.made_shift < MM_MADE_SHIFT && slices << k.made_shift < MM_MADE_WORDS) k.made_shift++;

@@ -101,12 +101,6 @@ static inline void mm_heap_image_in_place(void *metadata, const struct mm_layout
     mm_heap_image((char *)metadata + l->heap, l, (uint64_t)(uintptr_t)metadata, user_base, mapped_segments);
 }
 
-/* After mm_heap_image: lets the heap grow. mailbox: its device address; polls: grow_polls. */
-static inline void mm_heap_image_grows(void *image, uint64_t mailbox, uint32_t polls) {
-    struct mm_heap *h = (struct mm_heap *)image;
-    h->ref.mailbox = mailbox;
-    h->ref.grow_polls = polls;
-}
 #endif
 
 #endif

@@ -22,20 +22,13 @@
 #include "runtime/core/report.h"
 #include "runtime/core/shortage.h"
 
-/* The bits of segments [first, end) in a leaf. */
-MM_FN uint64_t mm_run_bits(uint32_t leaf, uint32_t first, uint32_t end) {
-    const uint32_t base = leaf * 64;
-    const uint32_t from = first > base ? first - base : 0, to = end - base < 64 ? end - base : 64;
-    return mm_bits_low(to) & ~mm_bits_low(from);
-}
-
 /* Takes segments [first, end) from the free tree, all or none. Acquires. The bits above leaves that are empty then are cleared together, at the end. */
 MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
     int has_emptied = 0;
     MM_ROLLED
     for (uint32_t upto = end; upto > first;) {
-        const uint32_t leaf = (upto - 1) / 64;
-        const uint64_t want = mm_run_bits(leaf, first, upto);
+        const uint32_t base = (upto - 1) / 64 * 64, from = first > base ? first - base : 0, to = upto - base < 64 ? upto - base : 64;
+        const uint64_t want = mm_bits_low(to) & ~mm_bits_low(from);
         const uint64_t old = mm_and_acquire_u64(mm_tree_leaf(t, upto - 1), ~want), got = old & want;
         has_emptied |= (old & ~want) == 0;
         if (got != want) {
@@ -43,7 +36,7 @@ MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
             mm_segments_put(t, upto, end);
             return 0;
         }
-        upto = leaf * 64 > first ? leaf * 64 : first;
+        upto = base > first ? base : first;
     }
     if (has_emptied) mm_tree_retract_leaves(t, first / 64, (end - 1) / 64);
     return 1;

@@ -45,8 +45,7 @@ bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdev
     if (!image) return false;
     mm_heap_image(image, &h->layout, metadata_base, user_base, segments);
     if (is_mapped) image->ref.open_bytes = mm_chunks_owned(&h->chunks) * MM_SEGMENT_BYTES;
-    const uint64_t polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_LOOK_NS);
-    if (mailbox) mm_heap_image_grows(image, mailbox, (uint32_t)polls);
+    image->ref.mailbox = mailbox, image->ref.grow_polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_LOOK_NS);
     image->ref.spacing_mask = mm_host_env_get()->spacing - 1;
     image->ref.on_misuse = mm_host_env_get()->on_misuse;
     image->ref.fill = mm_host_env_get()->fill;

@@ -76,23 +76,23 @@ START_TEST(division_is_exact) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const uint32_t bytes = mm_class_bytes(c);
         for (uint32_t in = 0; in < MM_SEGMENT_BYTES; in += in % 4096 ? 16 : 4096 - 16 * 3) {
-            const uint32_t at = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c));
+            const uint32_t at = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(mm_class_unit(c)));
             unit_holds(at == in / bytes, "class %u: offset %u is at %u", c, in, at);
             unit_holds((at * bytes == in) == (in % bytes == 0), "class %u: offset %u taken for a slice", c, in);
         }
         for (uint32_t in = 1; in < MM_SEGMENT_BYTES; in += 509) { /* odd and even, inside slices and across */
-            const uint32_t at = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c));
+            const uint32_t at = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(mm_class_unit(c)));
             unit_holds((at * bytes == in) == (in % bytes == 0), "class %u: offset %u taken for a slice", c, in);
         }
         for (uint32_t i = 0; i < MM_SEGMENT_BYTES / bytes; i++) { /* each slice, and the byte before it */
             const uint32_t in = i * bytes;
-            unit_eq(mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c)), i);
-            unit_holds(i == 0 || mm_mulhi((in - 1) >> mm_class_shift(c), mm_class_reciprocal(c)) == i - 1, "before slice %u", i);
+            unit_eq(mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(mm_class_unit(c))), i);
+            unit_holds(i == 0 || mm_mulhi((in - 1) >> mm_class_shift(c), mm_class_reciprocal(mm_class_unit(c))) == i - 1, "before slice %u", i);
         }
     }
     for (uint32_t c = 4; c < 8; c++) /* as far as the comment promises */
         for (uint32_t x = 0; x < 1u << 29; x += x < 1u << 20 ? 1 : 4093)
-            unit_holds(mm_mulhi(x, mm_class_reciprocal(c)) == x / mm_class_unit(c), "%u / %u", x, mm_class_unit(c));
+            unit_holds(mm_mulhi(x, mm_class_reciprocal(mm_class_unit(c))) == x / mm_class_unit(c), "%u / %u", x, mm_class_unit(c));
 }
 END_TEST
 

@@ -15,7 +15,7 @@ static struct mm_mailbox box;
 static void set_up(void) {
     unit_holds(mm_cpu_heap_create(&heap, SEGMENTS, FIRST, MM_SEGMENT_BYTES) == 0, "a heap");
     memset(&box, 0, sizeof box);
-    mm_heap_image_grows(mm_heap_of(&heap.ref), (uint64_t)(uintptr_t)&box, 3);
+    mm_heap_of(&heap.ref)->ref.mailbox = (uint64_t)(uintptr_t)&box, mm_heap_of(&heap.ref)->ref.grow_polls = 3;
     h = mm_heap_of(&heap.ref);
     heap.ref = h->ref;
     ref = &heap.ref;
@@ -296,7 +296,7 @@ END_TEST
 START_TEST(null_when_refused) {
     void *p[FIRST + 1];
     for (int i = 0; i < FIRST; i++) unit_holds((p[i] = mm_cpu_malloc(&heap, MM_SEGMENT_BYTES)) != NULL, "segment %d", i);
-    mm_heap_image_grows(h, (uint64_t)(uintptr_t)&box, 0); /* waits for no time at all */
+    h->ref.mailbox = (uint64_t)(uintptr_t)&box, h->ref.grow_polls = 0; /* waits for no time at all */
     heap.ref.grow_polls = 0;
     unit_holds(mm_cpu_malloc(&heap, MM_SEGMENT_BYTES) == NULL, "there is none");
     unit_eq(box.null_bytes, MM_SEGMENT_BYTES + 1);

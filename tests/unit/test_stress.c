@@ -191,7 +191,7 @@ START_TEST(to_and_fro) {
     all.plan = _i ? &runs : &small;
     unit_holds(mm_cpu_heap_create(&all.heap, segments, CHUNK, MM_SEGMENT_BYTES) == 0, "a heap");
     memset(&box, 0, sizeof box);
-    mm_heap_image_grows(mm_heap_of(&all.heap.ref), (uint64_t)(uintptr_t)&box, 100);
+    mm_heap_of(&all.heap.ref)->ref.mailbox = (uint64_t)(uintptr_t)&box, mm_heap_of(&all.heap.ref)->ref.grow_polls = 100;
     all.heap.ref = mm_heap_of(&all.heap.ref)->ref;
     host.all = &all;
     for (uint32_t i = 0; i < CHUNKS; i++) protect(i, i == 0);
