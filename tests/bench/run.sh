@@ -8,7 +8,6 @@ set -u
 here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit
 program=$(readlink -f "${1:?usage: run.sh MMBENCH [plot]}") || exit
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
-passed=0 failed=0
 export FAKE_LOG=$work/log FAKE='' LC_ALL=C
 export PATH=$work/fake:$PATH
 
@@ -21,28 +20,16 @@ cp "$here/child.sh" "$work/lib/bench/mmbench-random-walk-bitmap" # the longest n
 printf '%s\n' '#!/bin/sh' 'echo 580.1.2' >"$work/fake/nvidia-smi"
 chmod 755 "$work"/lib/bench/* "$work/fake/nvidia-smi"
 
-# it WHAT COMMAND...: runs one test; if the command fails, so does the test, and its output is printed.
-it() {
-    local what=$1 said
-    shift
-    rm -f "$work"/{log,out,err,csv}
-    if said=$("$@" 2>&1); then
-        ((++passed))
-    else
-        ((++failed))
-        printf 'bench: FAILED: %s\n%s\n' "$what" "$said"
-    fi
-}
-
-same() { [[ $1 == "$2" ]] || { diff <(printf '%s\n' "$2") <(printf '%s\n' "$1"); false; }; }
-has() { [[ $1 == *"$2"* ]] || { printf 'got:      %s\nwithout:  %s\n' "$1" "$2"; return 1; }; }
-lacks() { [[ $1 != *"$2"* ]] || { printf 'got:   %s\nwith:  %s\n' "$1" "$2"; return 1; }; }
+# shellcheck source=tests/it.sh
+source "$here/../it.sh" bench
+before() { rm -f "$work"/{log,out,err,csv}; }
 
 if [[ ${2-} == plot ]]; then # only the pictures, which need matplotlib
     # shellcheck source=tests/bench/plot.sh
     source "$here/plot.sh"
-    printf 'plot: %d passed, %d failed\n' "$passed" "$failed"
-    exit $((failed > 0))
+    suite=plot
+    it_ends
+    exit
 fi
 
 # bench STATUS OPTION...: runs mmbench and expects that exit status; sets out, err, csv and log.
@@ -207,5 +194,4 @@ source "$here/rows.sh" || exit
 # shellcheck source=tests/bench/traces.sh
 source "$here/traces.sh" || exit
 
-printf 'bench: %d passed, %d failed\n' "$passed" "$failed"
-((failed == 0))
+it_ends

@@ -6,8 +6,8 @@
 # shellcheck disable=SC2317,SC2329
 set -u
 root=$PWD build=$(realpath "$1") || exit
-# shellcheck source=tests/install/it.sh
-source "$root/tests/install/it.sh" examples
+# shellcheck source=tests/it.sh
+source "$root/tests/it.sh" examples
 out=$(mktemp -d) && trap 'rm -rf "$out"' EXIT || exit
 cd "$out" || exit
 first=${ARCHS%% *}

@@ -5,8 +5,8 @@
 # The functions are called by name through "it".
 # shellcheck disable=SC2016,SC2317,SC2329
 set -u
-# shellcheck source=tests/install/it.sh
-source tests/install/it.sh 'gpu scripts'
+# shellcheck source=tests/it.sh
+source tests/it.sh 'gpu scripts'
 build=$(mktemp -d) && trap 'rm -rf "$build"' EXIT || exit
 mkdir "$build/bin"
 cat >"$build/bin/mmrun" <<'FAKE'

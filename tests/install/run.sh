@@ -14,8 +14,8 @@ export LC_ALL=C XDG_CACHE_HOME=$out/cache
 prefix=$out/mm lib=$out/mm/lib/mm src=$root/tests/programs
 bin=$prefix/bin
 nvcc_bin=$(cd "$CUDA_HOME/bin" && pwd -P)
-# shellcheck source=tests/install/it.sh
-source "$root/tests/install/it.sh" install
+# shellcheck source=tests/it.sh
+source "$root/tests/it.sh" install
 version=$(number_of MM_VERSION) abi=$(number_of MM_ABI_VERSION)
 abi_of_others=$((abi % 10 == 0 ? abi + 1 : abi - 1)) # with as many digits
 

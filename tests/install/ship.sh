@@ -13,8 +13,8 @@ unset MAKEFLAGS MAKELEVEL MFLAGS MM_NVCC MM_OFF NVCC_CCBIN NVCC_PREPEND_FLAGS NV
 export LC_ALL=C XDG_CACHE_HOME=$out/cache
 prefix=$out/mm lib=$out/mm/lib/mm src=$root/tests/programs
 bin=$prefix/bin
-# shellcheck source=tests/install/it.sh
-source "$root/tests/install/it.sh" ship
+# shellcheck source=tests/it.sh
+source "$root/tests/it.sh" ship
 version=$(number_of MM_VERSION) abi=$(number_of MM_ABI_VERSION)
 
 makes install PREFIX="$prefix" > install.log 2>&1 || { tail -n 5 install.log && echo 'ship: 0 passed, 1 failed' && exit 1; }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154,SC2317,SC2329  # for the sourcing scripts, which set root and out
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# lib.sh: what the suites of packages share. To be sourced, after tests/install/it.sh.
+# lib.sh: what the suites of packages share. To be sourced, after tests/it.sh.
 python=$("$root/tools/setup.sh" --python)
 MAKE=${MAKE:-make}
 

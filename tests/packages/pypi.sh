@@ -8,8 +8,8 @@ set -u
 root=$PWD build=$(realpath "$1") wheel=$(realpath "$2")
 unset MAKEFLAGS MAKELEVEL MFLAGS MM_NVCC MM_OFF LD_PRELOAD NVCC_CCBIN NVCC_PREPEND_FLAGS NVCC_APPEND_FLAGS CUDA_HOME LIBRARY_PATH LD_LIBRARY_PATH
 export LC_ALL=C
-# shellcheck source=tests/install/it.sh
-source "$root/tests/install/it.sh" packages-pypi
+# shellcheck source=tests/it.sh
+source "$root/tests/it.sh" packages-pypi
 out=$(mktemp -d) && trap 'rm -rf "$out"' EXIT || exit
 # shellcheck source=tests/packages/lib.sh
 source "$root/tests/packages/lib.sh"

@@ -12,8 +12,8 @@ if ((EUID != 0)); then echo 'mm: check-packages-root: you are not root; expected
 root=$PWD build=$(realpath "$1") deb=$(realpath "$2") wheel=$(realpath "$3")
 unset MAKEFLAGS MAKELEVEL MFLAGS
 export LC_ALL=C ARCHS=${ARCHS:-90}
-# shellcheck source=tests/install/it.sh
-source "$root/tests/install/it.sh" packages-root
+# shellcheck source=tests/it.sh
+source "$root/tests/it.sh" packages-root
 out=$build/tests/packages-root
 rm -rf --one-file-system "$out" && mkdir -p "$out" || exit
 # /proc of the systems comes first, and stays if that fails.

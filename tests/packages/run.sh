@@ -9,8 +9,8 @@ set -u
 root=$PWD build=$(realpath "$1") deb=$(realpath "$2") wheel=$(realpath "$3") part=${4:-all} only=${5-}
 unset MAKEFLAGS MAKELEVEL MFLAGS MM_NVCC MM_OFF LD_PRELOAD NVCC_CCBIN NVCC_PREPEND_FLAGS NVCC_APPEND_FLAGS
 export LC_ALL=C
-# shellcheck source=tests/install/it.sh
-source "$root/tests/install/it.sh" packages
+# shellcheck source=tests/it.sh
+source "$root/tests/it.sh" packages
 eval "any_$(declare -f it)"
 it() { [[ $only && $1 != "$only"* && $1 != 'wheel: pip' ]] || any_it "$@"; }
 out=$(mktemp -d) && trap 'rm -rf "$out"' EXIT || exit

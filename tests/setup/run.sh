@@ -8,20 +8,9 @@ set -u
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
 unset CUDA_HOME MAKEFLAGS MAKELEVEL MFLAGS
-passed=0 failed=0
-
-# it WHAT COMMAND...: runs one test; if the command fails, so does the test, and its output is printed.
-it() {
-    local what=$1 said
-    shift
-    rm -rf "${work:?}"/*
-    if said=$(machine && "$@" 2>&1); then
-        ((++passed))
-    else
-        ((++failed))
-        printf 'setup: FAILED: %s\n%s\n' "$what" "$said"
-    fi
-}
+# shellcheck source=tests/it.sh
+source "$root/tests/it.sh" setup
+before() { rm -rf "${work:?}"/* && machine; }
 
 # stub NAME [LINE...]: makes a script in the stand-in PATH.
 stub() { printf '%s\n' '#!/bin/bash' "${@:2}" >"$work/bin/$1" && chmod 755 "$work/bin/$1"; }
@@ -70,8 +59,6 @@ in_machine_as_user() {
     fi
 }
 
-same() { [[ $1 == "$2" ]] || { printf 'got:  %s\nnot:  %s\n' "$1" "$2"; return 1; }; }
-has() { [[ $1 == *"$2"* ]] || { printf 'got:      %s\nwithout:  %s\n' "$1" "$2"; return 1; }; }
 
 # makes STATUS TEXT ARGUMENT...: expects that exit status of make, and exactly that one line.
 makes() {
@@ -295,5 +282,4 @@ it 'CI: no test ran' ci_says 1 '0 passed, 1 failed' ':'
 # shellcheck source=tests/setup/mutants.sh
 source "$root/tests/setup/mutants.sh"
 
-printf 'setup: %d passed, %d failed\n' "$passed" "$failed"
-((failed == 0))
+it_ends

@@ -3,11 +3,13 @@
 # it.sh SUITE: functions that run and count tests. To be sourced; needs `root` (the tree), and MAKE in the environment.
 suite=$1 passed=0 failed=0
 
+# What comes before each test, for scripts to define anew.
+before() { :; }
 # it WHAT COMMAND...: runs one test; if the command fails, so does the test, and its output is printed.
 it() {
     local what=$1 said
     shift
-    if said=$("$@" 2>&1); then
+    if said=$({ before && "$@"; } 2>&1); then
         ((++passed))
     else
         ((++failed))
