@@ -22,19 +22,16 @@ bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, str
     const struct mm_layout *l = &h->layout;
     const uint64_t base = h->ref.heap - l->heap;
     char *copy = (char *)mmap(NULL, l->total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (copy == MAP_FAILED) {
-        error->call = "mmap";
-        error->code = CUDA_ERROR_OUT_OF_MEMORY;
-        return false;
-    }
+    if (copy == MAP_FAILED) return mm_driver_failed(error, "mmap", CUDA_ERROR_OUT_OF_MEMORY);
     s->copy = copy, s->bytes = l->total_bytes;
     s->walk = mm_usage_walk_of(h->sibling);
-    const uint64_t mapped = reach_of(h), bytes = mapped * sizeof(struct mm_segment); /* before the header */
-    bool done = mm_copy_try_from_device(d, copy + l->heap - bytes, base + l->heap - bytes, bytes + (l->directory - l->heap), error);
-    /* Not all that the host has mapped is known to the device, which has zeroed what describes the rest. */
-    s->segment_count = (uint32_t)min_u64(mapped, ((struct mm_heap *)(void *)(copy + l->heap))->grow.reached);
-    if (done && s->segment_count != 0)
-        done = mm_copy_try_from_device(d, copy + l->owners, base + l->owners, (uint64_t)s->segment_count * MM_SEGMENT_PAGES, error);
+    /* The header first: not all that the host has mapped is known to the device, which zeroes what describes a segment before the header says that it is there. */
+    bool done = mm_copy_try_from_device(d, copy + l->heap, base + l->heap, l->directory - l->heap, error);
+    const uint64_t reach = min_u64(reach_of(h), ((struct mm_heap *)(void *)(copy + l->heap))->grow.reached), bytes = reach * sizeof(struct mm_segment);
+    s->segment_count = (uint32_t)reach;
+    if (done && reach != 0)
+        done = mm_copy_try_from_device(d, copy + l->heap - bytes, base + l->heap - bytes, bytes, error) &&
+               mm_copy_try_from_device(d, copy + l->owners, base + l->owners, reach * MM_SEGMENT_PAGES, error);
     s->ref = h->ref;
     mm_heap_ref_place(&s->ref, l, (uint64_t)(uintptr_t)copy);
     s->ref.mailbox = 0;
