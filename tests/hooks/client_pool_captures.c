@@ -95,6 +95,8 @@ static void decaying(int argc, char **argv) {
  * the capture waits for it. */
 static bool is_about_to_wait, is_large;
 static __thread bool is_slow;
+static CUresult freed; /* of that free: an error, if it waited during the capture */
+static CUdeviceptr to_free;
 static void be_slow(void) {
     if (!is_slow) return;
     __atomic_store_n(&is_about_to_wait, true, __ATOMIC_RELEASE);
@@ -103,9 +105,9 @@ static void be_slow(void) {
 static void *frees_a_block(void *context) {
     OK(cu.cuCtxSetCurrent((CUcontext)context));
     OK(cu.cuMemFree(allocate(KIB))); /* from now on this thread's magazine takes such blocks */
-    const CUdeviceptr p = allocate(is_large ? 4 * MIB : KIB);
+    to_free = allocate(is_large ? 4 * MIB : KIB);
     is_slow = true;
-    OK(cu.cuMemFree(p));
+    freed = cu.cuMemFree(to_free);
     return NULL;
 }
 static void freeing(int argc, char **argv) {
@@ -123,8 +125,12 @@ static void freeing(int argc, char **argv) {
         begin_capture();
         pthread_join(other, NULL);
         standin->before_synchronize = NULL;
-        if (cu.cuStreamEndCapture(captured_stream, &graph) == CUDA_SUCCESS) return;
+        if (cu.cuStreamEndCapture(captured_stream, &graph) == CUDA_SUCCESS) {
+            OK(freed);
+            return;
+        }
         standin->capture_broken = false;
+        if (freed != CUDA_SUCCESS) OK(cu.cuMemFree(to_free));
     }
     CHECK(false);
 }
