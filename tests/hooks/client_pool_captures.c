@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/host/clock.h"
+
 /* While a stream captures, calls do what the driver's do: an allocation breaks the capture, a free does not. */
 static void captured(int argc, char **argv) {
     CUstream stream, second;
@@ -92,13 +94,15 @@ static void decaying(int argc, char **argv) {
 }
 
 /* freeing [large]: in keep, another thread's free is about to wait for the context. Several tries, since that thread may be suspended for longer than
- * the capture waits for it. */
+ * the capture waits for it; then the capture breaks, and the free fails. */
 static bool is_about_to_wait, is_large;
 static __thread bool is_slow;
-static CUresult freed; /* of that free: an error, if it waited during the capture */
+static CUresult freed;
 static CUdeviceptr to_free;
+static uint64_t waits_us, freed_us; /* when that free was about to wait; when it returned */
 static void be_slow(void) {
     if (!is_slow) return;
+    if (!__atomic_load_n(&is_about_to_wait, __ATOMIC_RELAXED)) waits_us = mm_host_now_us();
     __atomic_store_n(&is_about_to_wait, true, __ATOMIC_RELEASE);
     usleep(1000);
 }
@@ -108,6 +112,7 @@ static void *frees_a_block(void *context) {
     to_free = allocate(is_large ? 4 * MIB : KIB);
     is_slow = true;
     freed = cu.cuMemFree(to_free);
+    freed_us = mm_host_now_us();
     return NULL;
 }
 static void freeing(int argc, char **argv) {
@@ -129,6 +134,7 @@ static void freeing(int argc, char **argv) {
             OK(freed);
             return;
         }
+        CHECK(freed_us - waits_us >= 1000 * MM_POOL_CAPTURE_MS);
         standin->capture_broken = false;
         if (freed != CUDA_SUCCESS) OK(cu.cuMemFree(to_free));
     }

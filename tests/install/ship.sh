@@ -221,8 +221,8 @@ imports() {
 }
 later() { [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | tail -n 1) == "$1" ]]; }
 readme=$(tr '\n' ' ' < "$root/README.md")
-[[ $readme =~ needs\ glibc\ ([0-9.]+)\ or\ newer\ to\ build ]] && builds_with=${BASH_REMATCH[1]}
-[[ $readme =~ \(([0-9.]+)\ for\ a\ build\ on\ Debian\ 12\) ]] && needs=${BASH_REMATCH[1]}
+[[ $readme =~ Building\ needs\ glibc\ ([0-9]+\.[0-9]+)\ or\ newer ]] && builds_with=${BASH_REMATCH[1]}
+[[ $readme =~ a\ build\ on\ Debian\ 12\ needs\ only\ ([0-9]+\.[0-9]+) ]] && needs=${BASH_REMATCH[1]}
 what_it_needs() { same "$(imports | sed 's/.*@GLIBC_//' | sort -uV | tail -n 1)" "$needs"; }
 if (. /etc/os-release && [[ $ID$VERSION_ID == debian12 ]]) 2> /dev/null; then it 'glibc, as README says of Debian 12' what_it_needs; fi
 # README names the oldest glibc for building. A symbol of a newer version must be an old function under a new version: one that was in
