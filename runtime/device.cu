@@ -10,7 +10,7 @@ extern "C" {
  * acquire invalidates the cache of global memory. */
 __constant__ struct mm_heap_ref MM_HEAP_REF;
 
-/* Stops the kernel with cudaErrorLaunchFailure; the host says why (heap.c, mmfatbinary). A device assertion would, too, but each program would pay for it with
+/* Stops the kernel with cudaErrorLaunchFailure; the host says why (create.c, mmfatbinary). A device assertion would, too, but each program would pay for it with
  * 97 MB of local memory, and CUDA would take cudaLimitPrintfFifoSize no more (growing.md). */
 MM_FN_RARE void *mm_no_heap(void) {
     __trap();

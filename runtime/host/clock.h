@@ -13,6 +13,8 @@ static inline uint64_t mm_host_now_us(void) {
     return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000;
 }
 
+static inline double mm_host_now_ms(void) { return (double)mm_host_now_us() * 1e-3; }
+
 /* The time of a clock in so many microseconds; in milliseconds. */
 static inline struct timespec mm_host_in_us(clockid_t clock, uint64_t us) {
     struct timespec t;

@@ -25,6 +25,9 @@ struct mm_host_shared {
     char zeros[MM_HOST_ZEROS_BYTES]; /* never written; source of copies (fresh.c) */
 };
 
+/* The segments that hold so many bytes. */
+static inline uint64_t mm_host_segments_of(uint64_t bytes) { return bytes / MM_SEGMENT_BYTES + (bytes % MM_SEGMENT_BYTES != 0); }
+
 /* The contents of a file. */
 struct mm_host_text {
     char *text; /* NULL: none */
