@@ -4,20 +4,21 @@
 # is not planted, so it says nothing of the suites. Ends with "stale: N passed, M failed".
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+# shellcheck source=tests/bounded.sh
+source tests/bounded.sh
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
 passed=0 failed=0
 
 # check LIST SOURCE: the files that a list names are in the folder SOURCE.
 check() {
-    local line name file from
+    local line said
     while IFS= read -r line; do
         [[ $line == "#"* || -z $line ]] && continue
-        IFS=$'\t' read -r name file from _ <<<"${line// @@/$'\t'}"
-        file=$2/${file# } from=${from# }
-        if [[ $(<"$file") == *"${from//'\n'/$'\n'}"* ]]; then
+        if said=$(plant "$line" "$2" "$work"); then
             ((++passed))
         else
             ((++failed))
-            echo "FAIL  $1: $name: $file has no longer: $from"
+            printf 'FAIL  %s: %s\n' "$1" "$said"
         fi
     done <"$1"
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A closed heap (open_bytes is 0): a checked run (guarded.h), or one with MM_FILL (fill.h), MM_FAIL (fail.h) or MM_TRACE (trace.h). The fast paths of malloc and free find no memory
- * in it and take the slow path, which leads here. So they have no instruction for any of these.
+/* A closed heap (open_bytes is 0): a checked run (guarded.h), one with MM_FILL (fill.h), MM_FAIL (fail.h) or MM_TRACE (trace.h), or one without addresses. The fast paths
+ * of malloc and free find no memory in it and take the slow path, which leads here. So they have no instruction for any of these.
  */
 #ifndef MM_CHECKED_CLOSED_H
 #define MM_CHECKED_CLOSED_H

@@ -34,7 +34,7 @@ void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *heap, u
 /* The name of its allocator; NULL: the default. */
 const char *mm_host_heap_sibling(const struct mm_host_heap *heap);
 
-/* The value for the heap variable of a module: heap->ref, closed (closed.h) in a checked run, with MM_FILL, MM_FAIL or MM_TRACE. */
+/* The value for the heap variable of a module: heap->ref, closed (closed.h) in a checked run, with MM_FILL, MM_FAIL or MM_TRACE, and if the heap is empty. */
 struct mm_heap_ref mm_host_heap_published(const struct mm_host_heap *heap);
 
 /* Grows the heap to at least `bytes` bytes. Returns whether it has them; if not, what it got is spare. */

@@ -61,7 +61,7 @@ first_failing_of_report() {
 first_failing_of_traces() {
     local source list=()
     for source in runtime/host/{trace_write,events}.c tools/mmbench/child/{trace,replay_plan}.c; do
-        if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
+        if [[ $source == "$1" ]]; then list+=("$work/planted/$1"); else list+=("$source"); fi
     done
     "${CC:-cc}" "${flags[@]}" -D_GNU_SOURCE= -pthread tests/bench/test_trace.c "${list[@]}" "${check[@]}" -o "$work/test_trace" 2>"$work/log" || { echo 'does not compile'; return; }
     BOUNDED_CLOCK=100 bounded "$work/out" "$work/test_trace" || { echo test_trace; return; }
@@ -71,7 +71,7 @@ first_failing_of_traces() {
 first_failing_of_accounts() {
     local source of list=()
     for source in tools/mmbench/child/{account,footprint,latency,replay_case,replay_plan,trace}.c; do
-        if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
+        if [[ $source == "$1" ]]; then list+=("$work/planted/$1"); else list+=("$source"); fi
     done
     for of in test_account test_footprint; do
         "${CC:-cc}" "${flags[@]}" "tests/bench/$of.c" "${list[@]}" "${check[@]}" -o "$work/$of" 2>"$work/log" || { echo 'does not compile'; return; }
@@ -82,7 +82,7 @@ first_failing_of_accounts() {
 first_failing_of_profiles() {
     local source of list=()
     for source in runtime/host/{events,profile*,map,map_series,say,svg}.c; do
-        if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
+        if [[ $source == "$1" ]]; then list+=("$work/planted/$1"); else list+=("$source"); fi
     done
     for of in check_profile check_series; do
         "${CC:-cc}" "${flags[@]}" -D_GNU_SOURCE= -pthread "tests/hooks/$of.c" "${list[@]}" "${check[@]}" -o "$work/$of" 2>"$work/log" || { echo 'does not compile'; return; }
@@ -197,18 +197,6 @@ link() {
     echo "does not link: $(head -n 1 "$work/log")"
     return 1
 }
-# plant FILE FROM TO: builds with FROM replaced by TO. Returns 1, with the reason on standard output, if it fails.
-plant() {
-    local file=$1 from=$2 to=$3 text
-    text=$(<"$file")
-    if [[ $text != *"$from"* ]]; then
-        echo "$file has no longer: $from"
-        return 1
-    fi
-    printf '%s\n' "${text/"$from"/"$to"}" >"$work/mutant.c"
-    compile "$work/mutant.c" "$work/mutant.o" && link "$file"
-}
-
 rm -rf "$work" && mkdir -p "$work/allocators/random-walk-coop" && ln -s "$build/lib/ptx" "$work/ptx" || exit # the suites look what mm was built for
 cp "$build/device/linked" "$work/allocators/random-walk-coop" || exit # any machine code of mm
 {
@@ -227,24 +215,21 @@ esac
 [[ ! $killer ]] || untried 'hook mutants' "$killer"
 while IFS= read -r line; do
     [[ $line == "#"* || ${line%% @@ *} != *"$only"* ]] && continue
-    IFS=$'\t' read -r name file from to <<<"${line// @@/$'\t'}"
-    from=${from# } to=${to# } file=${file# }
-    from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
-    if ! plant "$file" "$from" "$to" >"$work/why"; then
-        verdict="stale     $name: $(<"$work/why")"
-    else
-        case $name in
-        pool:*) killer=$(first_failing_of_pool) ;;
-        fail:*) killer=$(first_failing_of_report) ;;
-        trace:*) killer=$(first_failing_of_traces "$file") ;;
-        profile:*) killer=$(first_failing_of_profiles "$file") ;;
-        account:*) killer=$(first_failing_of_accounts "$file") ;;
-        *) killer=$(first_failing) ;;
-        esac
-        if [[ $killer ]]; then verdict="killed    $name: $killer"; else verdict="survived  $name"; fi
+    if plant "$line" . "$work/planted" >"$work/say"; then
+        if killer=$(compile "$work/planted/$file" "$work/mutant.o" && link "$file"); then
+            case $name in
+            pool:*) killer=$(first_failing_of_pool) ;;
+            fail:*) killer=$(first_failing_of_report) ;;
+            trace:*) killer=$(first_failing_of_traces "$file") ;;
+            profile:*) killer=$(first_failing_of_profiles "$file") ;;
+            account:*) killer=$(first_failing_of_accounts "$file") ;;
+            *) killer=$(first_failing) ;;
+            esac
+        fi
+        verdict "$killer" >"$work/say"
     fi
-    printf '%s\n' "$verdict"
-    if [[ $verdict == killed* ]]; then killed=$((killed + 1)); else survived=$((survived + 1)); fi
+    cat "$work/say"
+    if [[ $(<"$work/say") == killed* ]]; then killed=$((killed + 1)); else survived=$((survived + 1)); fi
 done <tests/hooks/mutants.txt
 printf 'hook mutants: %d killed, %d survived\n' "$killed" "$survived"
 ((survived == 0 && killed > 0)) # ONLY may name none

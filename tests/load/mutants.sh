@@ -33,20 +33,14 @@ passes none || untried 'load mutants' "$(head -n 1 "$out/log")"
 
 while IFS= read -r line; do
     [[ $line == "#"* || ${line%% @@ *} != *"$only"* ]] && continue
-    IFS=$'\t' read -r name file from to <<<"${line// @@ /$'\t'}"
-    text=$(<"interpose/load/$file")
-    printf '%s\n' "${text/"$from"/"$to"}" >"$out/mutant.c"
-    if [[ $text != *"$from"* ]]; then
-        verdict="stale     $name: $file has no longer: $from"
-    elif ! compile "$out/mutant.c" "$out/mutant.o"; then
-        verdict="stale     $name: does not compile: $(grep -m 1 error: "$out/log")"
-    elif passes "$out/${file%.c}.o"; then
-        verdict="survived  $name"
-    else
-        verdict="killed    $name"
+    if plant "$line" interpose/load "$out/planted" >"$out/say"; then
+        killer=
+        if ! compile "$out/planted/$file" "$out/mutant.o"; then killer="does not compile: $(grep -m 1 error: "$out/log")"
+        elif ! passes "$out/${file%.c}.o"; then killer='a suite'; fi
+        verdict "$killer" >"$out/say"
     fi
-    printf '%s\n' "$verdict"
-    if [[ $verdict == killed* ]]; then killed=$((killed + 1)); else survived=$((survived + 1)); fi
+    cat "$out/say"
+    if [[ $(<"$out/say") == killed* ]]; then killed=$((killed + 1)); else survived=$((survived + 1)); fi
 done <tests/load/mutants.txt
 printf 'load mutants: %d killed, %d survived\n' "$killed" "$survived"
 ((survived == 0))
