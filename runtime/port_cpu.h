@@ -69,6 +69,8 @@ MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a 
 MM_FN uint32_t mm_anew(uint32_t x) { return x; }
 MM_FN uint32_t mm_warp_lane(void) { return 0; }
 MM_FN uint32_t mm_warp_before(void) { return 0; }
+MM_FN uint32_t mm_warp_self(void) { return 1; }
+MM_FN uint32_t mm_warp_from(void) { return ~0u; }
 MM_FN uint32_t mm_warp_here(void) { return 1; }
 MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { return (void)key, here; }
 MM_FN uint32_t mm_warp_group(uint64_t same) { return (void)same, 1; }

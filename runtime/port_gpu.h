@@ -130,6 +130,18 @@ MM_FN uint32_t mm_warp_before(void) {
     asm volatile("mov.u32 %0, %%lanemask_lt;" : "=r"(lanes));
     return lanes;
 }
+/* The caller, as a mask. */
+MM_FN uint32_t mm_warp_self(void) {
+    uint32_t lane;
+    asm volatile("mov.u32 %0, %%lanemask_eq;" : "=r"(lane));
+    return lane;
+}
+/* The lanes from the caller on. Not the same register as the lanes before it, so the compiler keeps neither for the other's use. */
+MM_FN uint32_t mm_warp_from(void) {
+    uint32_t lanes;
+    asm volatile("mov.u32 %0, %%lanemask_ge;" : "=r"(lanes));
+    return lanes;
+}
 /* The lanes that are converged here. Of `here`, the lanes that have the same key: the caller's group. */
 MM_FN uint32_t mm_warp_here(void) { return __activemask(); }
 MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { return __match_any_sync(here, key); }

@@ -25,7 +25,10 @@ MM_FN uint32_t mm_class_shift(uint32_t c) {
     return c == 0 ? 1 : c == 1 ? 2 : 3;
 }
 MM_FN uint32_t mm_class_unit(uint32_t c) { return c >= 4 ? 5 + (c & 3) : c == 2 ? 6 : 8; }
-MM_FN uint32_t mm_class_bytes(uint32_t c) { return mm_class_unit(c) << mm_class_shift(c); }
+MM_FN uint32_t mm_class_bytes(uint32_t c) {
+    const uint32_t m = c >> 2 > 1 ? c >> 2 : 1; /* doublings; the first four classes go on in steps of the next four */
+    return (c + 5 - 4 * m) << (m + 3);
+}
 
 /* ceil(2^32 / n). mm_mulhi(x, this) is floor(x / n) for n in 5..8 and x < 2^29: the error of the reciprocal is below 1/2^32 per unit of x, and x % n is at most
  * n - 1. */

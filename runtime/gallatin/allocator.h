@@ -16,7 +16,7 @@
 
 /* malloc, first part: an address, or a token for mm_small_malloc. bytes: at most MM_SMALL_BYTES_MAX. For a full warp; for any lanes. */
 MM_FN uint64_t mm_small_draw_warp(const struct mm_heap_ref *ref, uint64_t bytes) {
-    return mm_cursor_draw_first(ref, MM_WARP_ALL, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
+    return mm_cursor_draw_first(ref, MM_WARP_ALL, 1, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
 }
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));

@@ -51,9 +51,9 @@ MM_FN uint64_t mm_cursor_add(const struct mm_heap_ref *ref, uint32_t c, uint32_t
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t count = turn == 0 ? mm_load_cached_u32(&of->count) : mm_load_relaxed_u32(&of->count);
     const int is_growing = mm_class_is_growing(of, turn == 0);
-    if (count == 0 || is_growing) return mm_drawn_make(0, MM_CURSOR_GROWS, 0, mm_add_relaxed_u32(&of->tickets, n));
+    if (count == 0 || is_growing) return mm_drawn_make(0, MM_CURSOR_GROWS, 0, mm_add_relaxed_u32(&of->tickets, turn == 0 ? mm_popcount(mm_hidden(ref, n)) : n));
     const uint32_t shift = mm_class_cursors_shift(ref->classes[c], count), s = (mm_warp_number() + turn) & ((1u << shift) - 1);
-    return mm_drawn_make(shift, count, s, mm_add_relaxed_u32(&of->cursor[s].place, n));
+    return mm_drawn_make(shift, count, s, mm_add_relaxed_u32(&of->cursor[s].place, turn == 0 ? mm_popcount(mm_hidden(ref, n)) : n));
 }
 /* The entry at a position that was drawn; *slice: the slice in that block. is_cached: the value may be as old as the kernel. */
 MM_FN uint64_t mm_drawn_entry(const struct mm_heap_ref *ref, uint32_t c, uint64_t drawn, uint32_t place, int is_cached, uint32_t *slice) {
@@ -81,10 +81,10 @@ MM_FN uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here, uint
  * registers that a function need not save; what functions save is most of what malloc writes.
  *   Of lanes of one class whose entries name the same page, and whose slices are in one word, one claims for all, with its own entry. If that names the block
  * which is there now, the slices are that block's, however old the entries of the others are. If not, none of them gets anything. */
-MM_FN uint64_t mm_cursor_draw_first(const struct mm_heap_ref *ref, uint32_t here, uint32_t c) {
+MM_FN uint64_t mm_cursor_draw_first(const struct mm_heap_ref *ref, uint32_t here, int is_warp, uint32_t c) {
     uint32_t group = mm_warp_match(here, c), slice, free = 0;
     uint64_t drawn = 0;
-    if ((group & mm_warp_before()) == 0) drawn = mm_cursor_add(ref, c, 0, mm_popcount(group));
+    if ((group & mm_warp_before()) == 0) drawn = mm_cursor_add(ref, c, 0, group);
     drawn = mm_warp_shuffle_u64(here, drawn, mm_warp_first(group));
     const uint32_t place = (uint32_t)drawn + mm_popcount(group & mm_warp_before());
     if (mm_warp_ballot(here, mm_drawn_is_ticket(drawn)) != 0) return mm_drawn_is_ticket(drawn) ? mm_token_grow(c, place) : MM_TOKEN | c;
@@ -93,13 +93,15 @@ MM_FN uint64_t mm_cursor_draw_first(const struct mm_heap_ref *ref, uint32_t here
     const int go = mm_entry_is_of(entry, c);
     group &= mm_warp_ballot(here, go);
     group &= mm_warp_match(here, number);
-    const uint32_t more = slice - mm_warp_shuffle(here, slice, mm_warp_first(group)) - mm_popcount(group & mm_warp_before());
-    if (mm_warp_ballot(here, go && more % (1u << MM_WORD_SHIFT) != 0) != 0) group &= mm_warp_before() + 1;
-    if (go && (group & mm_warp_before()) == 0)
+    const uint32_t more = slice - mm_warp_shuffle(here, slice, mm_warp_first(group)) - mm_popcount(group & ~mm_warp_from());
+    if (mm_warp_ballot(here, go && more % (1u << MM_WORD_SHIFT) != 0) != 0) group &= mm_warp_self();
+    if (go && (group & (0 - group) & mm_warp_self()) != 0)
         free = mm_word_claim((uint64_t *)ref->words + number, mm_entry_generation(entry), mm_rotate_left((uint32_t)mm_bits_low(mm_popcount(group)), slice));
     mm_warp_sync(here);
     free = mm_warp_shuffle(here, free, mm_warp_first(group));
-    return go && (free >> slice % (1u << MM_WORD_SHIFT) & 1) ? mm_slice_address(ref, page, mm_anew(c), slice) : MM_TOKEN | c;
+    return go && (free >> slice % (1u << MM_WORD_SHIFT) & 1)
+               ? mm_page_address(ref, is_warp ? mm_hidden(ref, number) >> (uint32_t)ref->word_shift : page) + slice * mm_class_bytes(mm_hidden(ref, c))
+               : MM_TOKEN | c;
 }
 
 #endif

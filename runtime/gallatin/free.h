@@ -38,11 +38,12 @@ MM_FN uint64_t mm_slices_mark(const struct mm_heap_ref *ref, uint32_t here, uint
     const uint32_t number = mm_deferred_word(left), bit = mm_deferred_bit(left);
     uint32_t group = mm_warp_match(here, number);
     const uint32_t more = bit - mm_warp_shuffle(here, bit, mm_ctz(group)) - mm_popcount(group & mm_warp_before());
-    if (mm_warp_ballot(here, more != 0) != 0) group = mm_warp_before() + 1; /* also if lanes free the same slice */
+    if (mm_warp_ballot(here, more != 0) != 0) group = mm_warp_self(); /* also if lanes free the same slice */
     mm_warp_sync(here);
-    if ((group & mm_warp_before()) != 0) return 0;
-    const uint32_t bits = (uint32_t)mm_bits_low(mm_popcount(group)) << bit;
-    uint64_t *word = (uint64_t *)ref->words + number;
+    if ((group & ~mm_warp_from()) != 0) return 0;
+    left = left >> 32 << 32 | mm_hidden(ref, (uint32_t)left);
+    const uint32_t bits = (uint32_t)mm_bits_low(mm_popcount(group)) << mm_deferred_bit(left);
+    uint64_t *word = (uint64_t *)ref->words + mm_deferred_word(left);
     const uint64_t old = mm_or_release_u64(word, bits);
     if (MM_LIKELY((mm_word_free(old) & bits) == 0 && !mm_word_is_dead(old))) return 0;
     if (!mm_word_is_dead(old)) return mm_deferred_twice(left, bits, mm_word_free(old) & bits);

@@ -21,7 +21,7 @@
 #include "runtime/gallatin/sample.h"
 
 /* mm_cursor_draw_first for any lanes. */
-MM_FN_LEAF uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) { return mm_cursor_draw_first(ref, mm_warp_group(c >> 8), c); }
+MM_FN_LEAF uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) { return mm_cursor_draw_first(ref, mm_warp_group(c >> 8), 0, c); }
 
 enum mm_stage { MM_STAGE_DRAW, MM_STAGE_SAMPLE, MM_STAGE_GROW, MM_STAGE_TICKET, MM_STAGE_MAKE, MM_STAGE_SHORT, MM_STAGE_SWEEP, MM_STAGE_DONE };
 

@@ -187,10 +187,6 @@ END_TEST
 /* All multiprocessors are full of waiting threads: only spare memory can be given back. cudaMalloc must fail soon, and succeed afterwards. The
  * test first takes the driver's free memory, which the driver would clear; next to such a kernel that takes half a minute
  * (docs/explanation/growing.md). */
-static __global__ void occupy(struct report *r) {
-    r->began = 1;
-    while (!r->go) __nanosleep(1000);
-}
 START_TEST(full_device) {
     fresh();
     NEEDS_ALL();

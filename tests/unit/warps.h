@@ -90,6 +90,8 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #define mm_wait_host unit_port_wait_host
 #define mm_warp_lane unit_port_lane
 #define mm_warp_before unit_port_before
+#define mm_warp_self unit_port_self
+#define mm_warp_from unit_port_from
 #define mm_warp_group unit_port_group
 #define mm_warp_here unit_port_here
 #define mm_warp_match unit_port_match
@@ -109,6 +111,8 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #undef mm_wait_host
 #undef mm_warp_lane
 #undef mm_warp_before
+#undef mm_warp_self
+#undef mm_warp_from
 #undef mm_warp_group
 #undef mm_warp_here
 #undef mm_warp_match
@@ -150,6 +154,8 @@ MM_FN uint32_t mm_warp_slot(void) { return mm_home(); }
 MM_FN uint32_t mm_random(void) { return unit_warps_random() << 1 ^ unit_warps_random(); }
 MM_FN uint32_t mm_warp_lane(void) { return unit_warp_now < 0 ? 0 : (uint32_t)unit_lane_now; }
 MM_FN uint32_t mm_warp_before(void) { return (1u << mm_warp_lane()) - 1; }
+MM_FN uint32_t mm_warp_self(void) { return 1u << mm_warp_lane(); }
+MM_FN uint32_t mm_warp_from(void) { return ~0u << mm_warp_lane(); }
 #define mm_warp_here() unit_warps_here()
 #define mm_warp_group(same) ((void)(same), unit_warps_here())
 static void unit_warps_next_part(struct unit_warp *w) { w->part = (w->part + 1) % unit_warps_parts; }

@@ -71,6 +71,8 @@ MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a 
 MM_FN uint32_t mm_anew(uint32_t x) { return x; }
 MM_FN uint32_t mm_warp_lane(void) { return model_lane(); }
 MM_FN uint32_t mm_warp_before(void) { return (1u << model_lane()) - 1; }
+MM_FN uint32_t mm_warp_self(void) { return 1u << model_lane(); }
+MM_FN uint32_t mm_warp_from(void) { return ~0u << model_lane(); }
 #define MM_WARP_ALL 1u /* a thread that is no lane of a warp of several is a full warp */
 #define mm_warp_here() model_here()
 MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
