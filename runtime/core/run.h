@@ -22,23 +22,25 @@
 #include "runtime/core/report.h"
 #include "runtime/core/shortage.h"
 
-/* Takes segments [first, end) from the free tree, all or none. Acquires. The bits above leaves that are empty then are cleared together, at the end. */
+/* Takes segments [first, end) from the free tree, all or none. Acquires. The bits above leaves that are empty then are cleared together, for each word of them. */
 MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
-    int has_emptied = 0;
+    uint64_t empty = 0;
     MM_ROLLED
     for (uint32_t upto = end; upto > first;) {
         const uint32_t base = (upto - 1) / 64 * 64, from = first > base ? first - base : 0, to = upto - base < 64 ? upto - base : 64;
         const uint64_t want = mm_bits_low(to) & ~mm_bits_low(from);
-        const uint64_t old = mm_and_acquire_u64(mm_tree_leaf(t, upto - 1), ~want), got = old & want;
-        has_emptied |= (old & ~want) == 0;
+        const uint64_t old = mm_and_acquire_u64(mm_tree_leaf(t, base), ~want), got = old & want;
         if (got != want) {
-            if (got) mm_tree_insert_bits(t, upto - 1, got);
+            if (got) mm_tree_insert_bits(t, base, got);
             mm_segments_put(t, upto, end);
             return 0;
         }
-        upto = base > first ? base : first;
+        empty |= (uint64_t)((old & ~want) == 0) << base / 64 % 64;
+        upto = base + from;
+        if (empty == 0 || (upto > first && base % MM_TREE_MID_SEGMENTS != 0)) continue;
+        mm_tree_retract_leaves(t, base, empty);
+        empty = 0;
     }
-    if (has_emptied) mm_tree_retract_leaves(t, first / 64, (end - 1) / 64);
     return 1;
 }
 
@@ -68,7 +70,7 @@ MM_FN uint32_t mm_run_full_leaves(struct mm_tree t, uint32_t leaf, uint32_t n) {
 }
 
 /* Takes the requested runs out of the free tree, below segment `from`. Returns their first segment, or MM_TREE_NONE; *runs: their number. salt: spreads
- * callers that collided. leave: how many fitting places to skip.
+ * callers that collided. leave: how many fitting places to skip: as many segments below the first one, whether they are free or not.
  * *conflict: whether another thread took what was found, or some of it was skipped. */
 MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, uint32_t from, uint32_t salt, uint32_t leave, uint32_t *runs, int *conflict) {
     const struct mm_tree t = mm_segment_free_tree(ref);
@@ -100,17 +102,16 @@ MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, 
             const int is_all = bit > 0 || leaf == 0 || end - low >= want.count * want.most; /* all of them, or enough */
             const uint32_t first = is_all ? mm_run_fit(want, low, end, runs) : MM_TREE_NONE;
             if (first != MM_TREE_NONE) {
-                if (leave > 0) {
-                    leave--;
-                } else {
-                    if (mm_run_try_take(t, first, first + *runs * want.count)) return first;
+                const uint32_t n = *runs * want.count;
+                if (leave == 0) {
+                    if (mm_run_try_take(t, first, first + n)) return first;
                     failures += failures < MM_RUN_SPREAD_SHIFT;
-                    leave = mm_tree_random(salt + failures) >> (32 - failures);
+                    leave = 1 + (mm_tree_random(salt + failures) >> (32 - failures));
                 }
                 *conflict = 1;
-                end = 0;
-                bit = first > leaf * 64 ? mm_at_most(first - leaf * 64, 64) : 0; /* what is left below is less than a run */
-                continue;
+                from = first - mm_at_most(first, (leave - 1) * n);
+                leaf = (from + 63) / 64, leave = end = in = 0;
+                break;
             }
             if (bit > 0) end = 0; /* the clear bit below ends them */
         }
@@ -156,8 +157,8 @@ MM_FN uint32_t mm_runs_take(const struct mm_heap_ref *ref, struct mm_run want, s
     while (first == MM_TREE_NONE && is_again && s->tries < MM_TREE_TRIES) { /* a step that waits does not count as a try */
         const uint32_t from = s->from;
         int conflict = 0;
-        first = mm_run_search(ref, want, from != 0 ? from : (uint32_t)mm_heap_of(ref)->tree_leaves * 64, salt + s->tries * MM_RUN_SPREAD_SHIFT, leave, runs,
-                              &conflict);
+        first = mm_run_search(ref, want, from != 0 ? from : (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached),
+                              salt + s->tries * MM_RUN_SPREAD_SHIFT, leave, runs, &conflict);
         leave = 0, s->from = 0;
         s->tries += (uint32_t)(first == MM_TREE_NONE && conflict);
         is_again = conflict || from != 0;

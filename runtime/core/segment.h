@@ -164,18 +164,24 @@ MM_FN_RARE uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t rand
     return s;
 }
 
-/* Takes up to `want` segments out of one leaf of the free tree, by one atomic. Returns their bits in the leaf (0: none is free); *leaf: the leaf. Acquires. */
+/* Takes up to `want` segments out of one leaf of the free tree. Returns their bits in the leaf (0: none is free); *leaf: the leaf. Acquires. Warps that meet in a
+ * leaf go on with what it has left; when it is empty, each goes to another one. */
 MM_FN_RARE uint64_t mm_segments_take(const struct mm_heap_ref *ref, uint32_t want, uint32_t *leaf) {
     const struct mm_tree t = mm_segment_free_tree(ref);
-    const uint32_t random = mm_random();
+    uint32_t random = mm_random();
     uint64_t got = 0;
     MM_ROLLED
     for (uint32_t tries = 0; got == 0 && tries < MM_TREE_TRIES; tries++) {
-        const uint32_t s = mm_tree_find(t, tries == 0 ? 0 : mm_tree_random(random + tries) >> 16);
+        const uint32_t s = mm_tree_find(t, tries == 0 ? 0 : (mm_warp_number() + tries) % MM_TREE_SPREAD + mm_mulhi(random, 64) / want * want * MM_TREE_SPREAD);
         if (s == MM_TREE_NONE) break;
-        const uint64_t bits = mm_bits_first(mm_load_relaxed_u64(mm_tree_leaf(t, s)) & ~mm_bits_low(s % 64), want);
-        if (bits != 0) got = mm_tree_erase_bits(t, s, bits) & bits;
+        uint64_t left = mm_load_relaxed_u64(mm_tree_leaf(t, s)) & ~mm_bits_low(s % 64);
+        MM_ROLLED
+        for (uint32_t more = want; more != 0 && left != 0; more = want - mm_popcount(got)) {
+            const uint64_t bits = mm_bits_first(left, more), old = mm_tree_erase_bits(t, s, bits);
+            got |= old & bits, left &= old & ~bits;
+        }
         *leaf = s / 64;
+        random = mm_random_next(random);
     }
     if (got != 0) mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)mm_popcount(got));
     return got;

@@ -55,28 +55,23 @@ MM_FN_RARE void mm_tree_retract(struct mm_tree t, uint32_t segment) {
     if (mm_load_acquire_u64(mm_tree_leaf(t, segment)) != 0) mm_tree_announce(t, segment);
 }
 
-/* Leaves [from, to] have lost segments: mm_tree_retract for those that are empty, with one clear for each mid. The clear acquires, so the loads of the second look
- * at the leaves can be relaxed, and overlap. */
-MM_FN_RARE void mm_tree_retract_leaves(struct mm_tree t, uint32_t from, uint32_t to) {
+/* The leaves `empty` of the mid of `segment` have become empty: mm_tree_retract for all of them, with one clear. It acquires, so the loads of the second look can be
+ * relaxed, and overlap. */
+MM_FN_RARE void mm_tree_retract_leaves(struct mm_tree t, uint32_t segment, uint64_t empty) {
+    const uint32_t base = segment / MM_TREE_MID_SEGMENTS * MM_TREE_MID_SEGMENTS;
+    uint64_t filled = 0;
+    if ((mm_and_acquire_u64(mm_tree_mid(t, base), ~empty) & ~empty) == 0) mm_tree_retract_mid(t, base);
     MM_ROLLED
-    for (uint32_t base = from & ~63u; base <= to; base += 64) {
-        const uint64_t there = mm_bits_low(to - base < 64 ? to - base + 1 : 64) & ~mm_bits_low(from > base ? from - base : 0);
-        uint64_t empty = 0;
-        MM_ROLLED
-        for (uint32_t looks = 0; looks < 2; looks++) {
-            const uint64_t seen = looks == 0 ? there : empty;
-            empty = 0;
-            MM_ROLLED
-            for (uint32_t i = 0; i < 64; i += MM_TREE_AT_ONCE) {
-                if ((seen >> i & mm_bits_low(MM_TREE_AT_ONCE)) == 0) continue;
-                for (uint32_t k = 0; k < MM_TREE_AT_ONCE; k++)
-                    empty |= (uint64_t)(seen >> (i + k) & 1 && mm_load_relaxed_u64(mm_tree_leaf(t, (base + i + k) * 64)) == 0) << (i + k);
-            }
-            if (looks == 0 && (mm_and_acquire_u64(mm_tree_mid(t, base * 64), ~empty) & ~empty) == 0) mm_tree_retract_mid(t, base * 64);
-            MM_ROLLED
-            for (uint64_t filled = looks == 0 ? 0 : seen & ~empty; filled != 0; filled &= filled - 1) mm_tree_announce(t, (base + mm_ctz(filled)) * 64);
-        }
+    while (empty != 0) {
+        const uint32_t first = mm_ctz(empty) & ~(MM_TREE_AT_ONCE - 1u), these = (uint32_t)(empty >> first);
+        uint32_t some = 0;
+        for (uint32_t i = 0; i < MM_TREE_AT_ONCE; i++)
+            some |= (uint32_t)(these >> i & 1 && mm_load_relaxed_u64(mm_tree_leaf(t, base + first * 64) + i) != 0) << i;
+        filled |= (uint64_t)some << first;
+        empty &= ~(mm_bits_low(MM_TREE_AT_ONCE) << first);
     }
+    MM_ROLLED
+    for (; filled != 0; filled &= filled - 1) mm_tree_announce(t, base + mm_ctz(filled) * 64);
 }
 
 /* Inserts the segments of `bits` in the leaf of `segment`. Returns the leaf's previous value. Releases. */

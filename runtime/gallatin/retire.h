@@ -73,22 +73,6 @@ MM_FN_RARE uint32_t mm_blocks_retire(const struct mm_heap_ref *ref, uint32_t her
     return 1u << k.page_shift;
 }
 
-/* The pages of segment s at which blocks begin, one bit each. */
-MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
-    uint64_t blocks = 0;
-    const int any = mm_segment_is_owned(ref, s);
-    MM_ROLLED
-    for (uint32_t i = 0; any && i < MM_SEGMENT_PAGES; i += 8) {
-        uint64_t owners = mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i));
-        MM_ROLLED
-        for (uint32_t page = i; owners != 0; page++, owners >>= 8) {
-            const uint32_t c = ((uint32_t)owners & 255) - 1;
-            if (c < MM_CLASS_COUNT && (page & ((1u << ref->classes[c].page_shift) - 1)) == 0) blocks |= 1ull << page;
-        }
-    }
-    return blocks;
-}
-
 /* The pages of segment s at which blocks begin whose first word is all free, one bit each. *count: pages of these blocks. */
 MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32_t s, uint32_t *count) {
     uint64_t free = 0;
@@ -127,8 +111,10 @@ MM_FN_RARE uint32_t mm_segment_retire_of(const struct mm_heap_ref *ref, uint32_t
     if (got != 0 && mm_warp_lane() == mm_ctz(here)) mm_add_relaxed_u64(&mm_heap_of(ref)->retired, got);
     return got;
 }
+/* Retires all free blocks of segment s. Returns whether there were any. All lanes of `here` call, with the same segment. */
 MM_FN int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t s) {
-    return mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, mm_segment_blocks(ref, s), mm_ctz(here))) != 0;
+    uint32_t count = 0;
+    return mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, mm_segment_free_blocks(ref, s, &count), mm_ctz(here))) != 0;
 }
 
 /* See shortage.h. The lanes examine random segments, and the warp retires the free blocks of the one that has most: so a whole group of blocks finds room

@@ -167,6 +167,26 @@ START_TEST(searches_beside_others) {
 }
 END_TEST
 
+/* The same where some segments are in use: what is skipped is counted from the first place on, whether it is free or not. */
+START_TEST(searches_beside_others_in_rows) {
+    const uint32_t n = sizes[_i];
+    make_rows(n);
+    for (uint32_t round = 0; round < 20000; round++) {
+        change_rows(n);
+        const uint32_t count = 2 + (uint32_t)(unit_random(&seed) % 6), others = (uint32_t)(unit_random(&seed) % (1u << MM_RUN_SPREAD_SHIFT));
+        const uint32_t back = search(n, count, 1, 0), skip = others > 0 ? (others - 1) * count : 0;
+        uint32_t runs, first = back;
+        if (back != MM_TREE_NONE && others > 0) first = back >= skip ? search(back - skip, count, 1, 0) : MM_TREE_NONE;
+        if (first == MM_TREE_NONE) first = back;
+        mm_heap_of(&heap.ref)->run_searches = others;
+        const uint32_t got = take(count, 1, 0, 1, &runs);
+        unit_holds(got == first, "%u of %u segments, %u beside: at %d, not %d", count, n, others, (int)got, (int)first);
+        if (got != MM_TREE_NONE) mm_segments_put(mm_segment_free_tree(&heap.ref), got, got + count);
+    }
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
 /* Lanes of a warp that do not find room in one place: the search goes on below the last place, and comes back to what was freed above when it has come to the front. */
 START_TEST(goes_on_below) {
     const uint32_t n = 200, count = 3, apart = 5;
@@ -209,6 +229,7 @@ int main(void) {
     tcase_add_loop_test(tests, single_segments, 0, SIZES);
     tcase_add_test(tests, some_are_retired_for_single_segments);
     tcase_add_test(tests, searches_beside_others);
+    tcase_add_loop_test(tests, searches_beside_others_in_rows, 0, SIZES);
     tcase_add_test(tests, long_ones_against_a_plain_search);
     tcase_add_test(tests, goes_on_below);
     suite_add_tcase(suite, tests);

@@ -285,6 +285,43 @@ static void is_fresh(void) {
 START_TEST(two_put) { unit_lt(1, unit_at_each_step(both_halves, put_low, put_high, is_fresh)); }
 END_TEST
 
+/* Two want more segments than there are: who finds some of them taken goes on with those that are left. */
+static uint64_t segments[2];
+static uint32_t leaf[2];
+static void take_three(void) { segments[0] = mm_segments_take(ref, 3, &leaf[0]); }
+static void take_two(void) { segments[1] = mm_segments_take(ref, 2, &leaf[1]); }
+static void none_is_left(void) {
+    unit_eq(segments[0] & segments[1], 0);
+    unit_eq(segments[0] | segments[1], mm_bits_low(SEGMENTS));
+    unit_eq(mm_heap_of(ref)->free_count, 0);
+    mm_segments_put(mm_segment_free_tree(ref), 0, SEGMENTS);
+    mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, SEGMENTS);
+    unit_fresh(&heap, SEGMENTS);
+}
+START_TEST(two_take_segments) {
+    unit_lt(3, unit_at_each_step(new_heap, take_three, take_two, none_is_left));
+    unit_lt(3, unit_at_each_step(new_heap, take_two, take_three, none_is_left));
+}
+END_TEST
+
+/* A run takes the last segments of a leaf while one comes back: it can be found. */
+static void all_but_one(void) {
+    new_heap();
+    unit_eq(mm_tree_erase(mm_segment_free_tree(ref), SEGMENTS - 1), 1);
+}
+static void take_run(void) { unit_eq(mm_run_try_take(mm_segment_free_tree(ref), 0, SEGMENTS - 1), 1); }
+static void put_one(void) { mm_segments_put(mm_segment_free_tree(ref), SEGMENTS - 1, SEGMENTS); }
+static void one_is_found(void) {
+    unit_eq(mm_tree_find(mm_segment_free_tree(ref), 0), SEGMENTS - 1);
+    mm_segments_put(mm_segment_free_tree(ref), 0, SEGMENTS - 1);
+    unit_fresh(&heap, SEGMENTS);
+}
+START_TEST(one_comes_back) {
+    unit_lt(2, unit_at_each_step(all_but_one, take_run, put_one, one_is_found));
+    unit_lt(0, unit_at_each_step(all_but_one, put_one, take_run, one_is_found));
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("segment");
     TCase *tests = tcase_create("segment"), *meet = tcase_create("meetings");
@@ -292,7 +329,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     const TTest *const all[] = {groups, rooms, owners, leaves_trees, stale, takes_groups_of_one_segment, random_takes};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
-    const TTest *const some[] = {two_take, take_and_put, unlisted_while_room_comes, two_put};
+    const TTest *const some[] = {two_take, take_and_put, unlisted_while_room_comes, two_put, two_take_segments, one_comes_back};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) tcase_add_test(meet, some[i]);
     suite_add_tcase(suite, tests), suite_add_tcase(suite, meet);
     return suite_run(suite);
