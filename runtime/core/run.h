@@ -3,11 +3,11 @@
  *
  * Representation. The first segment of a run has run = mm_run_make(length), the others MM_RUN_BODY.
  * Invariant. I1  the segments of a run are in no tree, except as stale hints, and their pages are 0.
- * Claim. Search from the back of the heap for enough consecutive set bits of the free tree, and take them leaf by leaf from the back. If a leaf no longer has
- *   all of them, put back what was taken and search on. Lanes of a warp that want runs of the same length claim theirs side by side, together. Warps that
- *   search at the same time are counted: each skips as many fitting places as there are searches before it, so that few collide. (A count that is wrong for
- *   a moment, or for ever since a thread was stopped, costs time only.) Runs of one segment are any segments of one leaf, taken by one atomic
- *   (mm_segments_take).
+ * Claim. Search from the back of what was ever mapped for enough consecutive set bits of the free tree, and take them leaf by leaf from the back. If a leaf
+ *   no longer has all of them, put back what was taken and search on. Lanes of a warp that want runs of the same length claim theirs side by side, together.
+ *   Warps that search at the same time are counted: below the first place that fits, each skips as many segments as the searches before it want, if they want
+ *   what it wants, so that few collide. (A count that is wrong for a moment, or for ever since a thread was stopped, costs time only.) Runs of one segment are
+ *   any segments of one leaf, taken by one atomic, or by several if others took some of them (mm_segments_take).
  * Progress. Of several warps that claim overlapping runs, the first one at the backmost contested leaf gets its part of that leaf, or another warp took a
  *   part of it before; the same holds for the next leaf, and so on. So some warp succeeds. A warp that failed skips some of what it finds next, at
  *   random, twice as many each time; otherwise all would collide again. The next search begins at the back again, so what was skipped is found then. A warp
