@@ -33,7 +33,7 @@ static void lane_new(void) { claim_lane(entry_of(B, 0), 1, B); }
 static void lane_none(void) { claim_lane(MM_ENTRY_NONE, 0, A); }
 /* The first draw of lanes of a warp: an address, or a token. */
 static uint64_t draw_lane(void) {
-    const uint64_t p = mm_cursor_draw_first(&ref, 3, A);
+    const uint64_t p = mm_cursor_draw_first(&ref, 3, 0, A);
     if (!(p & MM_TOKEN)) world_got(p, A);
     model_progress();
     return p;
