@@ -46,14 +46,16 @@ MM_FN uint32_t mm_drawn_count(uint64_t drawn) { return (uint32_t)(drawn >> (32 +
 MM_FN uint32_t mm_drawn_cursor(uint64_t drawn) { return (uint32_t)(drawn >> 32) % MM_CURSORS; }
 MM_FN int mm_drawn_is_ticket(uint64_t drawn) { return mm_drawn_count(drawn) == MM_CURSOR_GROWS; }
 
-/* Draws n positions of a cursor of class c, or n tickets if the class is to grow. turn: how often the caller has drawn. */
-MM_FN uint64_t mm_cursor_add(const struct mm_heap_ref *ref, uint32_t c, uint32_t turn, uint32_t n) {
+/* How many lanes draw. A first draw counts them where it adds, so that the number is in no register before (hardware.md). */
+MM_FN uint32_t mm_cursor_lanes(const struct mm_heap_ref *ref, uint32_t turn, uint32_t group) { return mm_popcount(turn == 0 ? mm_hidden(ref, group) : group); }
+/* Draws a position of a cursor of class c for each lane of a group, or a ticket if the class is to grow. turn: how often the caller has drawn. */
+MM_FN uint64_t mm_cursor_add(const struct mm_heap_ref *ref, uint32_t c, uint32_t turn, uint32_t group) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t count = turn == 0 ? mm_load_cached_u32(&of->count) : mm_load_relaxed_u32(&of->count);
     const int is_growing = mm_class_is_growing(of, turn == 0);
-    if (count == 0 || is_growing) return mm_drawn_make(0, MM_CURSOR_GROWS, 0, mm_add_relaxed_u32(&of->tickets, turn == 0 ? mm_popcount(mm_hidden(ref, n)) : n));
+    if (count == 0 || is_growing) return mm_drawn_make(0, MM_CURSOR_GROWS, 0, mm_add_relaxed_u32(&of->tickets, mm_cursor_lanes(ref, turn, group)));
     const uint32_t shift = mm_class_cursors_shift(ref->classes[c], count), s = (mm_warp_number() + turn) & ((1u << shift) - 1);
-    return mm_drawn_make(shift, count, s, mm_add_relaxed_u32(&of->cursor[s].place, turn == 0 ? mm_popcount(mm_hidden(ref, n)) : n));
+    return mm_drawn_make(shift, count, s, mm_add_relaxed_u32(&of->cursor[s].place, mm_cursor_lanes(ref, turn, group)));
 }
 /* The entry at a position that was drawn; *slice: the slice in that block. is_cached: the value may be as old as the kernel. */
 MM_FN uint64_t mm_drawn_entry(const struct mm_heap_ref *ref, uint32_t c, uint64_t drawn, uint32_t place, int is_cached, uint32_t *slice) {
@@ -66,7 +68,7 @@ MM_FN uint64_t mm_drawn_entry(const struct mm_heap_ref *ref, uint32_t c, uint64_
 MM_FN uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, int go, uint32_t c, uint32_t turn) {
     const uint32_t lane = mm_warp_lane(), first = need ? mm_ctz(need) : mm_ctz(here);
     uint64_t drawn = 0;
-    if (go && lane == first) drawn = mm_cursor_add(ref, c, turn, mm_popcount(need));
+    if (go && lane == first) drawn = mm_cursor_add(ref, c, turn, need);
     drawn = mm_warp_shuffle_u64(here, drawn, first);
     const uint32_t place = (uint32_t)drawn + mm_popcount(need & mm_bits_low(lane));
     uint64_t entry = MM_ENTRY_NONE;
@@ -99,9 +101,9 @@ MM_FN uint64_t mm_cursor_draw_first(const struct mm_heap_ref *ref, uint32_t here
         free = mm_word_claim((uint64_t *)ref->words + number, mm_entry_generation(entry), mm_rotate_left((uint32_t)mm_bits_low(mm_popcount(group)), slice));
     mm_warp_sync(here);
     free = mm_warp_shuffle(here, free, mm_warp_first(group));
-    return go && (free >> slice % (1u << MM_WORD_SHIFT) & 1)
-               ? mm_page_address(ref, is_warp ? mm_hidden(ref, number) >> (uint32_t)ref->word_shift : page) + slice * mm_class_bytes(mm_hidden(ref, c))
-               : MM_TOKEN | c;
+    if (!go || !(free >> slice % (1u << MM_WORD_SHIFT) & 1)) return MM_TOKEN | c;
+    const uint32_t at = is_warp ? mm_hidden(ref, number) >> (uint32_t)ref->word_shift : page; /* the page again, for a full warp without a register for it */
+    return mm_page_address(ref, at) + slice * mm_class_bytes(mm_hidden(ref, c));
 }
 
 #endif
