@@ -70,7 +70,7 @@ MM_FN uint32_t mm_run_full_leaves(struct mm_tree t, uint32_t leaf, uint32_t n) {
 }
 
 /* Takes the requested runs out of the free tree, below segment `from`. Returns their first segment, or MM_TREE_NONE; *runs: their number. salt: spreads
- * callers that collided. leave: how many fitting places to skip: as many segments below the first one, whether they are free or not.
+ * callers that collided. leave: how many places to skip, from the first one that fits on, whether the others fit or not.
  * *conflict: whether another thread took what was found, or some of it was skipped. */
 MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, uint32_t from, uint32_t salt, uint32_t leave, uint32_t *runs, int *conflict) {
     const struct mm_tree t = mm_segment_free_tree(ref);
@@ -109,7 +109,7 @@ MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, 
                     leave = 1 + (mm_tree_random(salt + failures) >> (32 - failures));
                 }
                 *conflict = 1;
-                from = first - mm_at_most(first, (leave - 1) * n);
+                from = first - mm_at_most(first, (leave - 1) * ((n + want.align - 1) & (0 - want.align))); /* aligned places are at least so far apart */
                 leaf = (from + 63) / 64, leave = end = in = 0;
                 break;
             }

@@ -167,20 +167,21 @@ START_TEST(searches_beside_others) {
 }
 END_TEST
 
-/* The same where some segments are in use: what is skipped is counted from the first place on, whether it is free or not. */
+/* The same where some segments are in use, and for aligned runs: places are counted from the first one on, whether the others fit or not. */
 START_TEST(searches_beside_others_in_rows) {
     const uint32_t n = sizes[_i];
     make_rows(n);
     for (uint32_t round = 0; round < 20000; round++) {
         change_rows(n);
         const uint32_t count = 2 + (uint32_t)(unit_random(&seed) % 6), others = (uint32_t)(unit_random(&seed) % (1u << MM_RUN_SPREAD_SHIFT));
-        const uint32_t back = search(n, count, 1, 0), skip = others > 0 ? (others - 1) * count : 0;
+        const uint32_t align = round % 2 ? 1u << unit_random(&seed) % 6 : 1, skew = (uint32_t)unit_random(&seed) & (align - 1);
+        const uint32_t back = search(n, count, align, skew), skip = others > 0 ? (others - 1) * ((count + align - 1) / align * align) : 0;
         uint32_t runs, first = back;
-        if (back != MM_TREE_NONE && others > 0) first = back >= skip ? search(back - skip, count, 1, 0) : MM_TREE_NONE;
+        if (back != MM_TREE_NONE && others > 0) first = back >= skip ? search(back - skip, count, align, skew) : MM_TREE_NONE;
         if (first == MM_TREE_NONE) first = back;
         mm_heap_of(&heap.ref)->run_searches = others;
-        const uint32_t got = take(count, 1, 0, 1, &runs);
-        unit_holds(got == first, "%u of %u segments, %u beside: at %d, not %d", count, n, others, (int)got, (int)first);
+        const uint32_t got = take(count, align, skew, 1, &runs);
+        unit_holds(got == first, "%u of %u segments, %u modulo %u, %u searches: at %d, not %d", count, n, skew, align, others, (int)got, (int)first);
         if (got != MM_TREE_NONE) mm_segments_put(mm_segment_free_tree(&heap.ref), got, got + count);
     }
     mm_cpu_heap_destroy(&heap);
