@@ -4,7 +4,7 @@
 # shellcheck disable=SC2317,SC2329,SC2154
 
 root=$here/../..
-own=$(grep -v '^#' "$root/bench/h200-2026-11-28-warps.csv" | head -1)
+own=$(grep -v '^#' "$root/bench/h200-2026-11-30-registers.csv" | head -1)
 peers=$(grep -v '^#' "$root/bench/peers-h200-2026-11-20.csv" | head -1)
 pictures='free-mixed.svg free-size.svg free-threads.svg malloc-mixed.svg malloc-size.svg malloc-threads.svg'
 cp "$root/tools/mmbench/plot.py" "$work/lib/bench/plot"
@@ -32,14 +32,14 @@ path() { awk -v id="<g id=\"line-$1\">" 'index($0, id) {on = 1} on && /<path d=/
 # ---- committed measurements ------------------------------------------------------------------------
 
 committed() {
-    plot 0 "$root"/bench/{h200-2026-11-28-warps,peers-h200-2026-11-20}.csv || return
+    plot 0 "$root"/bench/{h200-2026-11-30-registers,peers-h200-2026-11-20}.csv || return
     same "$(ls -A "$work/pictures")" "${pictures// /$'\n'}" || return
     local file name
     for file in $pictures; do
         python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.argv[1])' "$work/pictures/$file" || return
         svg=$(<"$work/pictures/$file")
         for name in mm builtin gallatin ouro_pva; do has "$svg" "id=\"line-$name\"" || return; done
-        has "$svg" 'NVIDIA H200, driver 580.159.04 (CUDA 13.0), 2026-11-28, 2026-11-20' && has "$(<"$root/docs/pictures/$file")" '2026-11-28, 2026-11-20' || return
+        has "$svg" 'NVIDIA H200, driver 580.159.04 (CUDA 13.0), 2026-11-30, 2026-11-20' && has "$(<"$root/docs/pictures/$file")" '2026-11-30, 2026-11-20' || return
     done
     has "$(<"$work/pictures/malloc-size.svg")" 'mallocmc_flatter, 8K: NULL results' # it took 431 ms, and 17,920 calls failed
 }
