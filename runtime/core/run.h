@@ -22,7 +22,7 @@
 #include "runtime/core/report.h"
 #include "runtime/core/shortage.h"
 
-/* Takes segments [first, end) from the free tree, all or none. Acquires. The bits above leaves that are empty then are cleared together, for each word of them. */
+/* Takes segments [first, end) from the free tree, all or none. Acquires. The bits above leaves that are empty then are cleared together, word by word. */
 MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
     uint64_t empty = 0;
     MM_ROLLED

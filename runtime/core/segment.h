@@ -164,8 +164,8 @@ MM_FN_RARE uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t rand
     return s;
 }
 
-/* Takes up to `want` segments out of one leaf of the free tree. Returns their bits in the leaf (0: none is free); *leaf: the leaf. Acquires. Warps that meet in a
- * leaf go on with what it has left; when it is empty, each goes to another one. */
+/* Takes up to `want` segments out of one leaf of the free tree. Returns their bits in the leaf (0: none is free); *leaf: the leaf. Acquires. Warps that meet
+ * in a leaf go on with what it has left; when it is empty, each goes to another one. */
 MM_FN_RARE uint64_t mm_segments_take(const struct mm_heap_ref *ref, uint32_t want, uint32_t *leaf) {
     const struct mm_tree t = mm_segment_free_tree(ref);
     uint32_t random = mm_random();

@@ -55,8 +55,8 @@ MM_FN_RARE void mm_tree_retract(struct mm_tree t, uint32_t segment) {
     if (mm_load_acquire_u64(mm_tree_leaf(t, segment)) != 0) mm_tree_announce(t, segment);
 }
 
-/* The leaves `empty` of the mid of `segment` have become empty: mm_tree_retract for all of them, with one clear. It acquires, so the loads of the second look can be
- * relaxed, and overlap. */
+/* The leaves `empty` of the mid of `segment` have become empty: mm_tree_retract for all of them, with one clear. It acquires, so the loads of the second
+ * look can be relaxed, and overlap. */
 MM_FN_RARE void mm_tree_retract_leaves(struct mm_tree t, uint32_t segment, uint64_t empty) {
     const uint32_t base = segment / MM_TREE_MID_SEGMENTS * MM_TREE_MID_SEGMENTS;
     uint64_t filled = 0;

@@ -19,8 +19,8 @@
 
 #include "runtime/gallatin/table.h"
 
-/* Returns x: the high half of the mask is 0, but ptxas does not know it (mm_anew hides a value from nvcc's first stage only). So it does not compute early what comes of it:
- * one instruction more, and one register less across what is between (hardware.md). */
+/* Returns x: the high half of the mask is 0, but ptxas does not know it (mm_anew hides a value from nvcc's first stage only). So it does not compute early
+ * what comes of it: one instruction more, and one register less across what is between (hardware.md). */
 MM_FN uint32_t mm_hidden(const struct mm_heap_ref *ref, uint32_t x) { return x ^ (uint32_t)(ref->spacing_mask >> 32); }
 
 /* Claims those of `bits` that are free in a word, for the generation. Returns all that were free. Acquires. */

@@ -77,8 +77,8 @@ END_TEST
 
 /* ---- 64 MB to 64 GB in one kernel ---- */
 
-/* The time that the driver takes, while a kernel runs, to create and map `bytes` of memory in the heap's chunks, and to open them in steps. It first clears memory that
- * was freed just before: 0.5 to 2 ms per GiB; and a chunk takes it some 100 us, on some hosts 200. */
+/* The time that the driver takes, while a kernel runs, to create and map `bytes` of memory in the heap's chunks, and to open them in steps. It first clears
+ * memory that was freed just before: 0.5 to 2 ms per GiB. On one machine a chunk took it 50 us, on another one 100 to 200 with the heap's own work. */
 static double driver_ms(size_t bytes, struct report *r) {
     static CUmemGenericAllocationHandle all[4096];
     const size_t chunk = MM_HOST_CHUNK_SEGMENTS_MAX * MIB, step = MM_HOST_STEP_SEGMENTS_MAX * MIB;
