@@ -89,7 +89,7 @@ MM_FN_RARE void mm_check_pages(struct mm_check *k, const struct mm_heap_ref *ref
         n = 1;
         if (is_free && owner != MM_OWNER_NOBODY) mm_check_fault(k, MM_FAULT_PAGE_FREE, s, page, owner);
         if (is_free) continue;
-        const uint32_t small = mm_owner_is_class(owner) ? mm_small_check_pages(k, ref, page, owner) : 0;
+        const uint32_t small = mm_owner_is_block(owner) ? mm_small_check_pages(k, ref, page, owner) : 0;
         if (small != 0) {
             n = small;
         } else if (mm_owner_is_span(owner) && i + mm_owner_span_pages(owner) <= MM_SEGMENT_PAGES) {

@@ -113,7 +113,7 @@ MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
         }
         if (misuse == 0) return;
         what.kind = (enum mm_misuse)misuse, what.address = ref->user_base + off;
-        if (mm_owner_is_class(owner)) what.bytes = mm_small_owner_size(ref, owner);
+        if (mm_owner_is_block(owner)) what.bytes = mm_small_owner_size(ref, owner);
         else if (mm_owner_is_span(owner)) what.bytes = (uint64_t)mm_owner_span_pages(owner) << MM_PAGE_SHIFT;
         else if (owner == MM_OWNER_NOBODY && is_there)
             what.bytes = mm_run_segments(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->run)) << MM_SEGMENT_SHIFT;

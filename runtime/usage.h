@@ -50,7 +50,7 @@ MM_FN_RARE int mm_usage_pages(const struct mm_heap_ref *ref, uint32_t s, struct 
     MM_ROLLED
     for (uint32_t page = s * MM_SEGMENT_PAGES, end = page + MM_SEGMENT_PAGES; page < end;) {
         const uint32_t owner = mm_load_relaxed_u8(mm_page_owner(ref, page)), span = mm_usage_span(ref, page);
-        uint32_t n = mm_owner_is_class(owner) ? mm_small_usage(ref, page, owner, usage) : 0;
+        uint32_t n = mm_owner_is_block(owner) ? mm_small_usage(ref, page, owner, usage) : 0;
         if (owner != MM_OWNER_NOBODY) any = 1;
         if (span != 0) {
             n = span;

@@ -61,13 +61,13 @@ MM_FN struct mm_guarded mm_guard_of_deferred(const struct mm_heap_ref *ref, uint
     const uint32_t number = mm_deferred_word(left), page = number >> (uint32_t)ref->word_shift;
     const uint32_t i = (number - (page << (uint32_t)ref->word_shift)) << MM_WORD_SHIFT | mm_deferred_bit(left);
     const uint64_t block = mm_page_address(ref, page);
-    return mm_guard_slice(ref->classes[mm_deferred_class(left)], block, (char *)block, i);
+    return mm_guard_slice(ref->classes[mm_deferred_shape(left)], block, (char *)block, i);
 }
 
 /* ---- free ------------------------------------------------------------------------------------------- */
 
 /* What the stages found about a slice, in unused bits of MM_DEFERRED_SLICE above the class. */
-#define MM_GUARD_FLAGS_SHIFT (MM_DEFERRED_CLASS_SHIFT + 6)
+#define MM_GUARD_FLAGS_SHIFT (MM_DEFERRED_SHAPE_SHIFT + 6)
 #define MM_GUARD_IS_TWICE (1ull << MM_GUARD_FLAGS_SHIFT)
 #define MM_GUARD_IS_LOST (2ull << MM_GUARD_FLAGS_SHIFT)
 #define MM_GUARD_IS_OVERRUN (4ull << MM_GUARD_FLAGS_SHIFT)
@@ -90,7 +90,7 @@ MM_FN void mm_guard_mark(const struct mm_heap_ref *ref, uint64_t left) {
 /* First stage: finds the allocation of p. */
 MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_small_locate(ref, p, mm_heap_reached(ref)); }
 /* Whether it is a slice that goes into quarantine. */
-MM_FN int mm_guard_is_kept(uint64_t left) { return mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_deferred_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES); }
+MM_FN int mm_guard_is_kept(uint64_t left) { return mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_deferred_shape(left) <= mm_class_of(MM_GUARD_KEPT_BYTES); }
 /* An allocation that does not go into quarantine. */
 MM_FN struct mm_guarded mm_guard_large(const struct mm_heap_ref *ref, uint64_t p) { return mm_guard_run(p, (char *)p, mm_heap_usable_size(ref, (void *)p)); }
 /* The tag of g fitted neither state. Returns whether the cause is a write past the end; otherwise another thread freed g after its size and era were
@@ -102,7 +102,7 @@ MM_FN int mm_guard_is_lost(const struct mm_heap_ref *ref, struct mm_guarded g, u
 MM_FN_RARE void mm_guard_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
     const int is_odd = mm_deferred_kind(left) == MM_DEFERRED_ODD && mm_deferred_misuse(left) == 0;
     uint64_t p = 0, granted = 0;
-    if (mm_deferred_kind(left) == MM_DEFERRED_SLICE) p = mm_small_address(ref, left), granted = ref->classes[mm_deferred_class(left)].bytes;
+    if (mm_deferred_kind(left) == MM_DEFERRED_SLICE) p = mm_small_address(ref, left), granted = ref->classes[mm_deferred_shape(left)].bytes;
     if (is_odd)
         p = ref->user_base + mm_deferred_offset(left),
         granted = mm_heap_odd_bytes(ref, mm_deferred_offset(left)); /* 0 if the pages are a block of slices by now */

@@ -76,6 +76,20 @@ MM_FN struct mm_class mm_class_cut_again(struct mm_class was, uint32_t c, uint32
     return k;
 }
 
+/* A class whose blocks have several pages has narrow blocks, too, of one page (gallatin/narrow.h). The shape of a block: its class; that of a narrow block lies
+ * behind all classes. */
+MM_FN int mm_class_has_narrow(uint32_t c) { return c - MM_NARROW_FIRST < MM_NARROW_END - MM_NARROW_FIRST; }
+MM_FN uint32_t mm_shape_narrow(uint32_t c) { return c + (MM_CLASS_COUNT - MM_NARROW_FIRST); }
+MM_FN uint32_t mm_shape_class(uint32_t shape) { return shape < MM_CLASS_COUNT ? shape : shape - (MM_CLASS_COUNT - MM_NARROW_FIRST); }
+/* What malloc and free need to know of a shape. A narrow block has one word. */
+MM_FN struct mm_class mm_shape_make(uint32_t shape) {
+    const uint32_t c = mm_shape_class(shape);
+    if (shape == c) return mm_class_make(c);
+    struct mm_class k = mm_class_cut(c, (uint32_t)MM_PAGE_BYTES / mm_class_bytes(c));
+    k.page_shift = 0;
+    return k;
+}
+
 /* Number of the slice in which byte `in` of a block lies. */
 MM_FN uint32_t mm_class_number(struct mm_class k, uint32_t in) { return mm_mulhi(in >> k.shift, k.reciprocal); }
 

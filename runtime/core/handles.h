@@ -5,12 +5,12 @@
 
 #include "runtime/core/class.h"
 
-/* Owner of a page, one byte: unowned; class + 1 of the page's block; MM_OWNER_SPAN + pages for the first page of a span, MM_OWNER_SPAN_BODY for its
+/* Owner of a page, one byte: unowned; shape + 1 of the page's block; MM_OWNER_SPAN + pages for the first page of a span, MM_OWNER_SPAN_BODY for its
  * other pages. */
 #define MM_OWNER_NOBODY 0u
 #define MM_OWNER_SPAN 128u
 #define MM_OWNER_SPAN_BODY 255u
-MM_FN int mm_owner_is_class(uint32_t owner) { return owner - 1 < MM_CLASS_COUNT; }
+MM_FN int mm_owner_is_block(uint32_t owner) { return owner - 1 < MM_SHAPES; }
 MM_FN int mm_owner_is_span(uint32_t owner) { return owner > MM_OWNER_SPAN && owner < MM_OWNER_SPAN_BODY; }
 MM_FN uint32_t mm_owner_span_pages(uint32_t owner) { return owner - MM_OWNER_SPAN; }
 
@@ -26,15 +26,19 @@ MM_FN uint32_t mm_generation_next(uint64_t word) {
 }
 MM_FN uint32_t mm_generation_end(uint32_t generation) { return generation | 1; }
 
-/* An entry of a class's table: {generation : 32 | first page : 26 | class : 6}. 0: empty. */
+/* An entry of a class's table: {generation : 32 | first page : 26 | shape : 6}. 0: empty. */
 #define MM_ENTRY_NONE 0ull
-#define MM_ENTRY_CLASS_BITS 6
-MM_FN uint64_t mm_entry_make(uint32_t generation, uint32_t page, uint32_t c) { return (uint64_t)generation << 32 | page << MM_ENTRY_CLASS_BITS | c; }
+#define MM_ENTRY_SHAPE_BITS 6
+MM_FN uint64_t mm_entry_make(uint32_t generation, uint32_t page, uint32_t shape) { return (uint64_t)generation << 32 | page << MM_ENTRY_SHAPE_BITS | shape; }
 MM_FN uint32_t mm_entry_generation(uint64_t entry) { return (uint32_t)(entry >> 32); }
-MM_FN uint32_t mm_entry_page(uint64_t entry) { return (uint32_t)entry >> MM_ENTRY_CLASS_BITS; }
-MM_FN uint32_t mm_entry_class(uint64_t entry) { return (uint32_t)entry & ((1u << MM_ENTRY_CLASS_BITS) - 1); }
-/* Whether the entry names a block of class c. */
-MM_FN int mm_entry_is_of(uint64_t entry, uint32_t c) { return mm_entry_generation(entry) != 0 && mm_entry_class(entry) == c; }
+MM_FN uint32_t mm_entry_page(uint64_t entry) { return (uint32_t)entry >> MM_ENTRY_SHAPE_BITS; }
+MM_FN uint32_t mm_entry_shape(uint64_t entry) { return (uint32_t)entry & ((1u << MM_ENTRY_SHAPE_BITS) - 1); }
+MM_FN uint32_t mm_entry_class(uint64_t entry) { return mm_shape_class(mm_entry_shape(entry)); }
+/* Whether the entry names a block of this shape; one of class c, of any shape, that has word w. */
+MM_FN int mm_entry_is_of(uint64_t entry, uint32_t shape) { return mm_entry_generation(entry) != 0 && mm_entry_shape(entry) == shape; }
+MM_FN int mm_entry_has(uint64_t entry, uint32_t c, uint32_t w) {
+    return mm_entry_is_of(entry, c) || (w == 0 && mm_entry_generation(entry) != 0 && mm_entry_class(entry) == c);
+}
 
 /* State of a segment: 0 if it is unowned or used page by page; the first segment of a run of so many; another segment of a run. */
 #define MM_RUN_NONE 0ull
@@ -80,7 +84,7 @@ MM_FN uint32_t mm_token_ticket(uint64_t token) { return (uint32_t)(token >> MM_T
 MM_FN uint64_t mm_token_large(uint64_t bytes) { return MM_TOKEN_LARGE | (bytes < ~MM_TOKEN_LARGE ? bytes : ~MM_TOKEN_LARGE); }
 
 /* The work that a part of free defers to the next part: 0 for none, or a kind and
- *   MM_DEFERRED_SLICE    a slice: class | number of its word | bit
+ *   MM_DEFERRED_SLICE    a slice: shape | number of its word | bit
  *   MM_DEFERRED_TWICE    the same for the first slice of the word that was free already | their number - 1 | whether a group freed them together
  *   MM_DEFERRED_ODD      not a slice: kind of misuse, if known | byte offset in the heap
  *   MM_DEFERRED_FOREIGN  not in the heap, or the heap is closed or absent: the address, see mm_deferred_foreign */
@@ -90,19 +94,19 @@ MM_FN uint64_t mm_token_large(uint64_t bytes) { return MM_TOKEN_LARGE | (bytes <
 #define MM_DEFERRED_ODD (3ull << MM_DEFERRED_KIND_SHIFT)
 #define MM_DEFERRED_FOREIGN (4ull << MM_DEFERRED_KIND_SHIFT)
 #define MM_DEFERRED_MISUSE_SHIFT 48
-#define MM_DEFERRED_CLASS_SHIFT 40
+#define MM_DEFERRED_SHAPE_SHIFT 40
 #define MM_DEFERRED_TIMES_SHIFT 46
 #define MM_DEFERRED_AS_ONE (1ull << 51)
 MM_FN uint64_t mm_deferred_kind(uint64_t left) { return left >> MM_DEFERRED_KIND_SHIFT << MM_DEFERRED_KIND_SHIFT; }
-MM_FN uint64_t mm_deferred_slice(uint32_t c, uint32_t word, uint32_t bit) {
-    return MM_DEFERRED_SLICE | (uint64_t)c << MM_DEFERRED_CLASS_SHIFT | (uint64_t)word << MM_WORD_SHIFT | bit;
+MM_FN uint64_t mm_deferred_slice(uint32_t shape, uint32_t word, uint32_t bit) {
+    return MM_DEFERRED_SLICE | (uint64_t)shape << MM_DEFERRED_SHAPE_SHIFT | (uint64_t)word << MM_WORD_SHIFT | bit;
 }
-MM_FN uint32_t mm_deferred_class(uint64_t left) { return (uint32_t)(left >> MM_DEFERRED_CLASS_SHIFT) & 63; }
+MM_FN uint32_t mm_deferred_shape(uint64_t left) { return (uint32_t)(left >> MM_DEFERRED_SHAPE_SHIFT) & 63; }
 MM_FN uint32_t mm_deferred_word(uint64_t left) { return (uint32_t)(left >> MM_WORD_SHIFT); }
 MM_FN uint32_t mm_deferred_bit(uint64_t left) { return (uint32_t)left & ((1u << MM_WORD_SHIFT) - 1); }
 /* A group freed the slices `freed` of a word; those of `twice` were free already. */
 MM_FN uint64_t mm_deferred_twice(uint64_t left, uint32_t freed, uint32_t twice) {
-    const uint64_t first = mm_deferred_slice(mm_deferred_class(left), mm_deferred_word(left), mm_ctz(twice)) ^ MM_DEFERRED_SLICE ^ MM_DEFERRED_TWICE;
+    const uint64_t first = mm_deferred_slice(mm_deferred_shape(left), mm_deferred_word(left), mm_ctz(twice)) ^ MM_DEFERRED_SLICE ^ MM_DEFERRED_TWICE;
     return first | (uint64_t)(mm_popcount(twice) - 1) << MM_DEFERRED_TIMES_SHIFT | (freed & (freed - 1) ? MM_DEFERRED_AS_ONE : 0);
 }
 MM_FN uint32_t mm_deferred_times(uint64_t left) { return ((uint32_t)(left >> MM_DEFERRED_TIMES_SHIFT) & 31) + 1; }

@@ -8,9 +8,9 @@
 #include "runtime/core/layout.h"
 
 #ifndef __CUDACC__ /* the host's side is C */
-/* Most extents of a class's table: enough if all pages are its blocks, and some spare. */
+/* Most extents of a class's table: enough if all pages are its blocks, of any shape, and some spare. */
 static inline uint32_t mm_layout_extents(uint64_t segment_count, uint32_t c) {
-    const uint64_t blocks = segment_count * MM_SEGMENT_PAGES >> mm_class_page_shift(c);
+    const uint64_t blocks = segment_count * MM_SEGMENT_PAGES >> (mm_class_has_narrow(c) ? 0 : mm_class_page_shift(c));
     return (uint32_t)(2 + (blocks + blocks / 8) / MM_EXTENT);
 }
 
@@ -91,6 +91,7 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
         ref->classes[c].made = made;
         at += ref->classes[c].directory_length, made += 1u << ref->classes[c].made_shift;
     }
+    for (uint32_t shape = MM_CLASS_COUNT; shape < MM_SHAPES; shape++) ref->classes[shape] = mm_shape_make(shape);
     h->grow.mapped = h->grow.reached = mapped_segments;
     mm_heap_image_put(image, l, 0, mapped_segments < l->segment_count ? mapped_segments : l->segment_count);
 }

@@ -49,7 +49,7 @@ struct mm_heap_ref {
     uint64_t fill;         /* enum mm_fill */
     uint64_t fail;         /* enum mm_fail_kind */
     uint64_t trace;        /* struct mm_trace; 0: not traced. Not both this and guard */
-    struct mm_class classes[MM_CLASS_COUNT];
+    struct mm_class classes[MM_SHAPES];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "programs and modules have this size");
 
@@ -59,7 +59,7 @@ MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "programs and 
 #define MM_TREE_ROOTS_MAX 4u
 #define MM_TREE_BITS_MAX (MM_TREE_ROOTS_MAX * MM_TREE_ROOT_SEGMENTS)
 MM_STATIC_ASSERT((MM_TREE_BITS_MAX * MM_SEGMENT_BYTES) >> 40 != 0, "1 TiB");
-MM_STATIC_ASSERT(((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_PAGES) <= 1ull << (32 - MM_ENTRY_CLASS_BITS), "pages fit in an entry");
+MM_STATIC_ASSERT(((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_PAGES) <= 1ull << (32 - MM_ENTRY_SHAPE_BITS), "pages fit in an entry");
 MM_STATIC_ASSERT(((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_PAGES * MM_BLOCK_WORDS_MAX) <= 1ull << 32, "words are numbered by 32 bits");
 MM_STATIC_ASSERT(MM_TREE_BITS_MAX * 32ull <= 1u << MM_WANTED_ALIGN_SHIFT && MM_TREE_BITS_MAX < MM_ANSWER_SEGMENTS, "as many as lanes can want fit");
 
@@ -159,9 +159,9 @@ struct mm_wanted_chunk {
     uint32_t spare;
 };
 
-/* One size class (gallatin). Words that many threads write have separate cache lines. */
+/* One size class (gallatin). Words that many threads write have separate cache lines; cursors (gallatin/cursor.h) have MM_CURSOR_BYTES each. */
 struct mm_cursor {
-    uint32_t place, spare[31];
+    uint32_t place, spare[MM_CURSOR_BYTES / 4 - 1];
 };
 struct mm_class_state {
     uint32_t count, entered; /* entries of its table; entered: listed/list.h */

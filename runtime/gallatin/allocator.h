@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What heap.h asks of an allocator of small memory, here of the default one: slices of blocks, one size class each. An allocator also provides
  * mm_slices_retire_some, mm_slices_retire_all (core/shortage.h) and mm_segment_retire (maintain.h), and, for statistics and checks, the functions of usage.h
- * and check.h. has.h has what the core reads. Its words begin as zeros or garbage (core/layout.h), and it owns pages under the owners 1 to MM_CLASS_COUNT.
+ * and check.h. has.h has what the core reads. Its words begin as zeros or garbage (core/layout.h), and it owns pages under the owners 1 to MM_SHAPES.
  */
 #ifndef MM_GALLATIN_ALLOCATOR_H
 #define MM_GALLATIN_ALLOCATOR_H

@@ -3,11 +3,11 @@
 #ifndef MM_GALLATIN_CHECK_H
 #define MM_GALLATIN_CHECK_H
 
-/* A block of class c that begins at a page. */
-MM_FN_RARE void mm_check_block(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t page, uint32_t c) {
-    const struct mm_class class_ = ref->classes[c];
+/* A block of this shape that begins at a page. */
+MM_FN_RARE void mm_check_block(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t page, uint32_t shape) {
+    const struct mm_class class_ = ref->classes[shape];
     const uint64_t *word = mm_page_words(ref, page);
-    const uint32_t s = page / MM_SEGMENT_PAGES, generation = mm_word_generation(word[0]), index = *mm_page_index(ref, page);
+    const uint32_t s = page / MM_SEGMENT_PAGES, c = mm_shape_class(shape), generation = mm_word_generation(word[0]), index = *mm_page_index(ref, page);
     uint64_t live = 0;
     if (generation & 1 || generation == 0) mm_check_fault(k, MM_FAULT_BLOCK_DEAD, s, page, generation);
     for (uint32_t i = 0; i < class_.words; i++) {
@@ -17,9 +17,9 @@ MM_FN_RARE void mm_check_block(struct mm_check *k, const struct mm_heap_ref *ref
         live += mm_popcount(all & ~free);
     }
     for (uint32_t i = 0; i < 1u << class_.page_shift; i++)
-        if (*mm_page_owner(ref, page + i) != c + 1) mm_check_fault(k, MM_FAULT_BLOCK, s, page + i, c);
+        if (*mm_page_owner(ref, page + i) != shape + 1) mm_check_fault(k, MM_FAULT_BLOCK, s, page + i, c);
     const uint64_t *const entry = index < mm_class_at(ref, c)->count ? mm_table_find(ref, c, index) : NULL;
-    if (entry == NULL || *entry != mm_entry_make(generation, page, c)) mm_check_fault(k, MM_FAULT_ENTRY, page, c, index);
+    if (entry == NULL || *entry != mm_entry_make(generation, page, shape)) mm_check_fault(k, MM_FAULT_ENTRY, page, c, index);
     mm_add_relaxed_u64(&k->live_bytes, live * class_.bytes);
 }
 
@@ -42,7 +42,7 @@ MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref
     for (uint32_t i = 0; i < of->count; i++) {
         const uint64_t *const at = mm_table_find(ref, c, i), entry = at != NULL ? *at : MM_ENTRY_NONE;
         if (entry == MM_ENTRY_NONE) mm_check_fault(k, MM_FAULT_ENTRY_HOLE, c, i, 0);
-        else if (mm_entry_is_of(entry, c) && *mm_page_index(ref, mm_entry_page(entry)) != i &&
+        else if (mm_entry_has(entry, c, 0) && *mm_page_index(ref, mm_entry_page(entry)) != i &&
                  mm_word_generation(*mm_page_words(ref, mm_entry_page(entry))) == mm_entry_generation(entry))
             mm_check_fault(k, MM_FAULT_ENTRY_STRAY, c, i, mm_entry_page(entry));
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* free of a slice: the owner of its page names the size class, and one atomic or sets the slice's bit (the linearisation point). Lanes that free neighbouring
+/* free of a slice: the owner of its page names the shape of its block, and one atomic or sets the slice's bit (the linearisation point). Lanes that free neighbouring
  * slices of a word, in the order of the lanes, free them together; if others are in the warp, each lane frees its slice alone.
  *
  * Ordering. A leader acts for its group, so the group's plain accesses must be ordered before the leader's atomic, which releases: the warp synchronisation in
@@ -16,20 +16,20 @@
 MM_FN uint64_t mm_small_locate(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) {
     const uint64_t off = (uint64_t)p - ref->user_base;
     if (!MM_LIKELY(off < bytes)) return p == NULL ? 0 : mm_deferred_foreign((uint64_t)p);
-    const uint32_t page = (uint32_t)(off >> MM_PAGE_SHIFT), c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
-    if (!MM_LIKELY(c < MM_CLASS_COUNT)) return mm_deferred_odd(0, off);
-    const uint32_t mask = (1u << ref->classes[c].page_shift) - 1;
+    const uint32_t page = (uint32_t)(off >> MM_PAGE_SHIFT), shape = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
+    if (!MM_LIKELY(shape < MM_SHAPES)) return mm_deferred_odd(0, off);
+    const uint32_t mask = (1u << ref->classes[shape].page_shift) - 1;
     const uint32_t in = (page & mask) << MM_PAGE_SHIFT | ((uint32_t)off & (uint32_t)(MM_PAGE_BYTES - 1));
-    const uint32_t i = mm_class_number(ref->classes[c], in); /* the shift rounded down */
-    if (!MM_LIKELY(in == i * ref->classes[c].bytes && i < ref->classes[c].slices))
-        return mm_deferred_odd(i < ref->classes[c].slices ? MM_MISUSE_INTERIOR : MM_MISUSE_NEVER, off);
-    return mm_deferred_slice(c, ((page & ~mask) << (uint32_t)ref->word_shift) + (i >> MM_WORD_SHIFT), i & ((1u << MM_WORD_SHIFT) - 1));
+    const uint32_t i = mm_class_number(ref->classes[shape], in); /* the shift rounded down */
+    if (!MM_LIKELY(in == i * ref->classes[shape].bytes && i < ref->classes[shape].slices))
+        return mm_deferred_odd(i < ref->classes[shape].slices ? MM_MISUSE_INTERIOR : MM_MISUSE_NEVER, off);
+    return mm_deferred_slice(shape, ((page & ~mask) << (uint32_t)ref->word_shift) + (i >> MM_WORD_SHIFT), i & ((1u << MM_WORD_SHIFT) - 1));
 }
 
 /* The address of that slice. */
 MM_FN uint64_t mm_small_address(const struct mm_heap_ref *ref, uint64_t left) {
     const uint32_t number = mm_deferred_word(left), page = number >> (uint32_t)ref->word_shift;
-    return mm_slice_address(ref, page, mm_deferred_class(left), (number - (page << (uint32_t)ref->word_shift)) << MM_WORD_SHIFT | mm_deferred_bit(left));
+    return mm_slice_address(ref, page, mm_deferred_shape(left), (number - (page << (uint32_t)ref->word_shift)) << MM_WORD_SHIFT | mm_deferred_bit(left));
 }
 
 /* Second part: marks the slices of the lanes of `here` free, which all call and have one each. Returns 0, or a deferred double free: this slice, or another
@@ -64,7 +64,7 @@ MM_FN uint64_t mm_small_mark_warp(const struct mm_heap_ref *ref, uint64_t left) 
 /* Slices were free already: counts them, and reports the first one. */
 MM_FN_RARE void mm_small_twice(const struct mm_heap_ref *ref, uint64_t left) {
     const struct mm_misused what = {
-        MM_MISUSE_DOUBLE_FREE, mm_small_address(ref, left), ref->classes[mm_deferred_class(left)].bytes, (left & MM_DEFERRED_AS_ONE) != 0, 0, 0};
+        MM_MISUSE_DOUBLE_FREE, mm_small_address(ref, left), ref->classes[mm_deferred_shape(left)].bytes, (left & MM_DEFERRED_AS_ONE) != 0, 0, 0};
     mm_misuse_count(ref, what.kind, mm_deferred_times(left));
     mm_misuse_report(ref, what);
 }
@@ -72,7 +72,7 @@ MM_FN_RARE void mm_small_twice(const struct mm_heap_ref *ref, uint64_t left) {
 /* Bytes of the slice; 0 if it is not allocated. */
 MM_FN uint64_t mm_small_size(const struct mm_heap_ref *ref, uint64_t left) {
     const uint64_t word = mm_load_relaxed_u64((uint64_t *)ref->words + mm_deferred_word(left));
-    return mm_word_is_dead(word) || mm_word_free(word) >> mm_deferred_bit(left) & 1 ? 0 : ref->classes[mm_deferred_class(left)].bytes;
+    return mm_word_is_dead(word) || mm_word_free(word) >> mm_deferred_bit(left) & 1 ? 0 : ref->classes[mm_deferred_shape(left)].bytes;
 }
 
 #endif

@@ -129,11 +129,11 @@ MM_FN int mm_made_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t numb
            mm_cas_relaxed_u64(mm_made_at(ref, c, number), seen, mm_made_make(number, MM_MADE_BUSY));
 }
 
-/* A lane makes up to so many blocks at a time: at pages; MM_MADE_NO_PAGES: none. index: of its entry. */
+/* A lane makes up to so many blocks at a time: at pages; MM_MADE_NO_PAGES: none. index: of its entry; taken: slices of its first word that are allocated. */
 #define MM_MAKE_EACH 2
 MM_STATIC_ASSERT(MM_TICKET_LOOKS <= 32 && MM_MAKE_LOOKS <= 32, "1u << looks");
 struct mm_blocks {
-    uint32_t page[MM_MAKE_EACH], index[MM_MAKE_EACH];
+    uint32_t page[MM_MAKE_EACH], index[MM_MAKE_EACH], taken[MM_MAKE_EACH];
 };
 /* Writes the words of a block, of which the slices `taken` of the first one are allocated. Few instructions for each word: others wait. */
 MM_FN void mm_block_words(const struct mm_heap_ref *ref, struct mm_class k, uint32_t page, uint32_t generation, uint32_t taken) {
@@ -148,9 +148,9 @@ MM_FN void mm_block_words(const struct mm_heap_ref *ref, struct mm_class k, uint
         else mm_store_two_published(at + w, full, w + 2 == k.words ? last : full);
     }
 }
-/* Writes blocks of class c, with the slices `taken` of the first word of each lane's first block allocated, and their entries. All lanes of `here` call. */
-MM_FN void mm_blocks_write(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, struct mm_blocks mine, uint32_t taken) {
-    const struct mm_class k = ref->classes[c];
+/* Writes blocks of this shape, and their entries. All lanes of `here` call. */
+MM_FN_RARE void mm_blocks_write(const struct mm_heap_ref *ref, uint32_t here, uint32_t shape, struct mm_blocks mine) {
+    const struct mm_class k = ref->classes[shape];
     uint32_t generation[MM_MAKE_EACH], garbage = 0;
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         if (mine.page[i] == MM_MADE_NO_PAGES) continue;
@@ -163,17 +163,17 @@ MM_FN void mm_blocks_write(const struct mm_heap_ref *ref, uint32_t here, uint32_
     }
     if (mm_warp_ballot(here, garbage != 0) != 0) mm_publish_fence();
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
-        if (mine.page[i] != MM_MADE_NO_PAGES) mm_pages_own(ref, mine.page[i], 1u << k.page_shift, c + 1);
+        if (mine.page[i] != MM_MADE_NO_PAGES) mm_pages_own(ref, mine.page[i], 1u << k.page_shift, shape + 1);
     mm_publish_fence();
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
-        if (mine.page[i] != MM_MADE_NO_PAGES) mm_block_words(ref, k, mine.page[i], generation[i], i == 0 ? taken : 0);
+        if (mine.page[i] != MM_MADE_NO_PAGES) mm_block_words(ref, k, mine.page[i], generation[i], mine.taken[i]);
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++)
         if (mine.page[i] != MM_MADE_NO_PAGES) mm_store_relaxed_u32(mm_page_index(ref, mine.page[i]), mine.index[i]);
     mm_publish_fence();
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
-        uint64_t *at = mine.page[i] != MM_MADE_NO_PAGES ? mm_table_find(ref, c, mine.index[i]) : NULL;
+        uint64_t *at = mine.page[i] != MM_MADE_NO_PAGES ? mm_table_find(ref, mm_shape_class(shape), mine.index[i]) : NULL;
         /* NULL: a debugger stopped the thread that attaches the extent, and the block is lost */
-        if (at != NULL) mm_store_published_u64(at, mm_entry_make(generation[i], mine.page[i], c));
+        if (at != NULL) mm_store_published_u64(at, mm_entry_make(generation[i], mine.page[i], shape));
     }
 }
 
@@ -217,9 +217,10 @@ MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here,
         const uint32_t n = all + mm_popcount(claimed[i] & mm_bits_low(lane));
         const int is_mine = claimed[i] >> lane & 1 && n < got;
         mine.page[i] = is_mine ? segment * MM_SEGMENT_PAGES + mm_bits_select(groups, n) : MM_MADE_NO_PAGES, mine.index[i] = base + n;
+        mine.taken[i] = rank == 0 && i == 0 ? taken : 0;
         all += mm_popcount(claimed[i]);
     }
-    mm_blocks_write(ref, here, c, mine, rank == 0 ? taken : 0);
+    mm_blocks_write(ref, here, c, mine);
     mm_publish_fence();
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         const uint32_t n = rank + i * many;

@@ -17,7 +17,7 @@
 
 #include "runtime/core/report.h"
 #include "runtime/core/shortage.h"
-#include "runtime/gallatin/make.h"
+#include "runtime/gallatin/narrow.h"
 #include "runtime/gallatin/sample.h"
 
 /* mm_cursor_draw_first for any lanes. */
@@ -251,6 +251,10 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
                 mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage.shortage);
         }
         if (mm_shortage_help(ref, here, is, &shortage.shortage) != 0) shortage.shortage.has_looked = 0; /* try once more before the heap grows */
+        else if (mm_warp_ballot(here, is == MM_SHORT_SOME || is == MM_SHORT_NONE) != 0) {
+            const uint64_t q = mm_narrow_malloc(ref, here, shorts, c, is);
+            if (q != 0) p = q, stage = MM_STAGE_DONE;
+        }
         MM_ROLLED
         for (uint32_t turns = mm_warp_ballot(here, is_to_sweep); turns != 0; turns &= turns - 1) {
             const uint32_t of = mm_ctz(turns), want = mm_warp_shuffle(here, c, of), need = mm_warp_shuffle(here, shorts, of);

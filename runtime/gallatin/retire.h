@@ -16,32 +16,32 @@
 #include "runtime/core/shortage.h"
 #include "runtime/gallatin/word.h"
 
-/* Sets all bits again in the first n words of a block of class c, whose bits were taken. */
-MM_FN void mm_block_put_back(const struct mm_heap_ref *ref, uint32_t c, uint32_t page, uint32_t n) {
+/* Sets all bits again in the first n words of a block of this shape, whose bits were taken. */
+MM_FN void mm_block_put_back(const struct mm_heap_ref *ref, uint32_t shape, uint32_t page, uint32_t n) {
     MM_ROLLED
-    for (uint32_t i = 0; i < n; i++) mm_or_release_u64(mm_page_words(ref, page) + i, mm_class_word_mask(ref->classes[c], i));
+    for (uint32_t i = 0; i < n; i++) mm_or_release_u64(mm_page_words(ref, page) + i, mm_class_word_mask(ref->classes[shape], i));
 }
 
 /* Takes all slices of the block that begins at a page, if there is a block and all of its slices are free. Returns its entry, or MM_ENTRY_NONE. Acquires. */
 MM_FN_RARE uint64_t mm_block_take(const struct mm_heap_ref *ref, uint32_t page) {
-    const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
-    if (c >= MM_CLASS_COUNT) return MM_ENTRY_NONE;
-    const struct mm_class k = ref->classes[c];
+    const uint32_t shape = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
+    if (shape >= MM_SHAPES) return MM_ENTRY_NONE;
+    const struct mm_class k = ref->classes[shape];
     uint64_t *word = mm_page_words(ref, page);
     const uint32_t generation = mm_word_generation(mm_load_relaxed_u64(word));
     uint32_t taken = 0;
-    /* The class of this generation never changes: I1 of word.h. */
+    /* The shape of this generation never changes: I1 of word.h. */
     if (page & ((1u << k.page_shift) - 1) || generation & 1) return MM_ENTRY_NONE;
-    const uint64_t entry = mm_entry_make(generation, page, c);
-    if (!mm_entry_is_of(entry, c) || !mm_table_has(ref, c, entry)) return MM_ENTRY_NONE; /* garbage, or the block is being made */
+    const uint64_t entry = mm_entry_make(generation, page, shape);
+    if (!mm_entry_is_of(entry, shape) || !mm_table_has(ref, mm_shape_class(shape), entry)) return MM_ENTRY_NONE; /* garbage, or the block is being made */
     MM_ROLLED
     for (uint32_t i = 0; i < k.words; i++) /* usually not all free: then no slice is taken from callers of malloc */
         if (mm_load_relaxed_u64(word + i) != mm_word_make(generation, mm_class_word_mask(k, i))) return MM_ENTRY_NONE;
     MM_ROLLED
     for (; taken < k.words; taken++)
         if (!mm_cas_acq_rel_u64(word + taken, mm_word_make(generation, mm_class_word_mask(k, taken)), mm_word_make(generation, 0))) break;
-    if (taken == k.words && mm_load_relaxed_u8(mm_page_owner(ref, page)) == c + 1) return entry;
-    mm_block_put_back(ref, c, page, taken);
+    if (taken == k.words && mm_load_relaxed_u8(mm_page_owner(ref, page)) == shape + 1) return entry;
+    mm_block_put_back(ref, shape, page, taken);
     return MM_ENTRY_NONE;
 }
 
@@ -61,9 +61,10 @@ MM_FN_RARE uint32_t mm_blocks_retire(const struct mm_heap_ref *ref, uint32_t her
         rest &= ~group;
     }
     if (entry == MM_ENTRY_NONE) return 0;
-    const struct mm_class k = ref->classes[c];
+    const uint32_t shape = mm_entry_shape(entry);
+    const struct mm_class k = ref->classes[shape];
     if (!is_out) {
-        mm_block_put_back(ref, c, page, k.words);
+        mm_block_put_back(ref, shape, page, k.words);
         return 0;
     }
     MM_ROLLED
@@ -88,10 +89,10 @@ MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32
         }
         MM_ROLLED
         for (; some != 0; some &= some - 1) {
-            const uint32_t at = i + mm_ctz(some), page = s * MM_SEGMENT_PAGES + at, c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1u;
-            if (c >= MM_CLASS_COUNT || at & ((1u << ref->classes[c].page_shift) - 1)) continue;
-            if (mm_word_free(mm_load_relaxed_u64(mm_page_words(ref, page))) == mm_class_word_mask(ref->classes[c], 0))
-                free |= 1ull << at, *count += 1u << ref->classes[c].page_shift;
+            const uint32_t at = i + mm_ctz(some), page = s * MM_SEGMENT_PAGES + at, shape = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1u;
+            if (shape >= MM_SHAPES || at & ((1u << ref->classes[shape].page_shift) - 1)) continue;
+            if (mm_word_free(mm_load_relaxed_u64(mm_page_words(ref, page))) == mm_class_word_mask(ref->classes[shape], 0))
+                free |= 1ull << at, *count += 1u << ref->classes[shape].page_shift;
         }
     }
     return free;
@@ -131,8 +132,8 @@ MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_
         const uint64_t free = mm_segment_free_blocks(ref, s, &count);
         random = mm_random_next(random);
         if (count <= most) continue;
-        const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + mm_ctz(free))) - 1u;
-        if (c < MM_CLASS_COUNT && mm_load_relaxed_u64(&mm_class_at(ref, c)->lock) != 0) is_locked = 1;
+        const uint32_t shape = mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + mm_ctz(free))) - 1u;
+        if (shape < MM_SHAPES && mm_load_relaxed_u64(&mm_class_at(ref, mm_shape_class(shape))->lock) != 0) is_locked = 1;
         else most = count, at = s, pages = free;
     }
     mm_warp_sync(here);

@@ -74,9 +74,11 @@ MM_FN_RARE uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t grou
         if (is_all) e = at % (entries * k.words), w = e % k.words, e /= k.words;
         const uint64_t entry = mm_table_load(ref, c, e, 0);
         random = mm_random_next(random);
-        if (!mm_entry_is_of(entry, c)) continue;
+        if (!mm_entry_has(entry, c, 0)) continue;
+        const struct mm_class of = ref->classes[mm_entry_shape(entry)];
+        w = mm_at_most(w, of.words - 1u);
         const uint32_t free = mm_word_scan(ref, entry, w);
-        seen->words++, seen->slices += mm_class_word_slices(k, w), seen->free += mm_popcount(free);
+        seen->words++, seen->slices += mm_class_word_slices(of, w), seen->free += mm_popcount(free);
         if (mm_popcount(free) > mm_popcount(best)) best = free, best_word = w, best_entry = entry;
     }
     return mm_words_share(ref, group, need, c, best_entry, best_word, best, random);
@@ -88,7 +90,7 @@ MM_FN int mm_blocks_have_any(const struct mm_heap_ref *ref, uint32_t c, uint32_t
     uint32_t page[MM_SWEEP_BLOCKS], free = 0;
     for (uint32_t k = 0; k < MM_SWEEP_BLOCKS; k++) {
         const uint64_t entry = mm_table_load(ref, c, block + k, 0);
-        page[k] = mm_entry_is_of(entry, c) ? mm_entry_page(entry) : MM_TREE_NONE;
+        page[k] = mm_entry_has(entry, c, 0) ? mm_entry_page(entry) : MM_TREE_NONE;
     }
     MM_ROLLED
     for (uint32_t w = 0; free == 0 && w < ref->classes[c].words; w++) {
@@ -121,7 +123,7 @@ MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t here,
         }
         const uint32_t i = at + rank, w = i % each;
         const uint64_t entry = i < words ? mm_table_load(ref, c, i / each, 0) : MM_ENTRY_NONE;
-        const uint32_t best = mm_entry_is_of(entry, c) ? mm_word_scan(ref, entry, w) : 0;
+        const uint32_t best = mm_entry_has(entry, c, w) ? mm_word_scan(ref, entry, w) : 0;
         if (mm_warp_ballot(here, best != 0) == 0) continue;
         p = mm_words_share(ref, here, need, c, entry, w, best, 0);
         if (mm_warp_ballot(here, p != 0) != 0) break;

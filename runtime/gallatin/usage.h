@@ -3,9 +3,9 @@
 #ifndef MM_GALLATIN_USAGE_H
 #define MM_GALLATIN_USAGE_H
 
-/* Whether a block of class c begins at a page, of which a slice may be live. */
-MM_FN int mm_usage_is_block(const struct mm_heap_ref *ref, uint32_t page, uint32_t c) {
-    return c < MM_CLASS_COUNT && (page & ((1u << ref->classes[c].page_shift) - 1)) == 0 && !mm_word_is_dead(mm_load_relaxed_u64(mm_page_words(ref, page)));
+/* Whether a block of this shape begins at a page, of which a slice may be live. */
+MM_FN int mm_usage_is_block(const struct mm_heap_ref *ref, uint32_t page, uint32_t shape) {
+    return shape < MM_SHAPES && (page & ((1u << ref->classes[shape].page_shift) - 1)) == 0 && !mm_word_is_dead(mm_load_relaxed_u64(mm_page_words(ref, page)));
 }
 
 /* Whether slice i of that block is live. */
@@ -15,8 +15,8 @@ MM_FN int mm_usage_is_live(const struct mm_heap_ref *ref, uint32_t page, uint32_
 }
 
 /* How many of its slices are. */
-MM_FN_RARE uint32_t mm_usage_block(const struct mm_heap_ref *ref, uint32_t page, uint32_t c) {
-    const struct mm_class k = ref->classes[c];
+MM_FN_RARE uint32_t mm_usage_block(const struct mm_heap_ref *ref, uint32_t page, uint32_t shape) {
+    const struct mm_class k = ref->classes[shape];
     uint32_t live = 0;
     MM_ROLLED
     for (uint32_t i = 0; i < k.words; i++) {
@@ -27,10 +27,10 @@ MM_FN_RARE uint32_t mm_usage_block(const struct mm_heap_ref *ref, uint32_t page,
 }
 
 MM_FN_RARE uint32_t mm_small_usage(const struct mm_heap_ref *ref, uint32_t page, uint32_t owner, struct mm_usage *usage) {
-    const uint32_t c = owner - 1;
-    if (!mm_usage_is_block(ref, page, c)) return 0;
+    const uint32_t shape = owner - 1, c = mm_shape_class(shape);
+    if (!mm_usage_is_block(ref, page, shape)) return 0;
     struct mm_class_usage *of = &usage->classes[c];
-    const uint32_t live = mm_usage_block(ref, page, c), n = 1u << ref->classes[c].page_shift;
+    const uint32_t live = mm_usage_block(ref, page, shape), n = 1u << ref->classes[shape].page_shift;
     of->pages += n, of->blocks++, of->free_blocks += live == 0, usage->small_pages += n;
     mm_usage_add(usage, mm_class_bytes(c), live);
     return n;

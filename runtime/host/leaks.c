@@ -105,7 +105,7 @@ static bool try_segment(struct search *x, uint32_t s, struct mm_driver_error *er
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) live += usage.classes[c].live;
     if (live != 0 && !mm_copy_try_from_device(x->d, x->copy, address, MM_SEGMENT_BYTES, error)) return false;
     for (uint32_t page = s * MM_SEGMENT_PAGES, end = page + MM_SEGMENT_PAGES; live != 0 && page < end; page++) {
-        const uint32_t c = *mm_page_owner(ref, page) - 1u;
+        const uint32_t c = *mm_page_owner(ref, page) - 1u; /* a checked run has no narrow blocks */
         if (mm_usage_is_block(ref, page, c)) look_block(x, page, c);
     }
     for (uint32_t page = s * MM_SEGMENT_PAGES, end = page + MM_SEGMENT_PAGES; usage.spans != 0 && page < end; page++) {

@@ -19,12 +19,13 @@
 #include "runtime/core/single_flight.h"
 #include "runtime/ouroboros/chunk.h"
 
-/* A queue; zero at first. What all callers write has separate cache lines, but those that wait read count and waiters together. */
+/* A queue; zero at first. What all callers write is so far apart as cursors are (mmconfig.h), but those that wait read count and waiters together. */
+#define MM_QUEUE_WORDS (MM_CURSOR_BYTES / sizeof(uint64_t))
 struct mm_queue {
-    uint64_t count, waiters, spare0[14];
-    uint64_t awaited, spare1[15 - MM_OURO_STACKS], pool_free[MM_OURO_STACKS]; /* pool_free: storage.h, in the queue of free chunks */
-    uint64_t front, spare2[15];                                               /* positions that were drawn for entries to take */
-    uint64_t back, spare3[15];                                                /* and to put */
+    uint64_t count, waiters, spare0[MM_QUEUE_WORDS - 2];
+    uint64_t awaited, spare1[MM_QUEUE_WORDS - 1 - MM_OURO_STACKS], pool_free[MM_OURO_STACKS]; /* pool_free: storage.h, in the queue of free chunks */
+    uint64_t front, spare2[MM_QUEUE_WORDS - 1];                                               /* positions that were drawn for entries to take */
+    uint64_t back, spare3[MM_QUEUE_WORDS - 1];                                                /* and to put */
     uint64_t lock, chunks, shape, spare5;                                     /* lock: ring.h, links.h; chunks, shape: array.h */
     uint64_t oldest, newest;                                                  /* ring.h, links.h; newest: fresh.h, too */
     uint64_t pool_fresh;                                                      /* storage.h, in the queue of free chunks */

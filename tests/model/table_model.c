@@ -52,8 +52,8 @@ static void make_two(void) { make_some(2); }
 static void late(void) { world_got((uint64_t)mm_slice_malloc(&ref, mm_token_grow(A, 1)), A); }
 /* The caller that took the index of an entry (on_its_way) puts its block there. */
 static void put(void) {
-    const struct mm_blocks one = {{(uint32_t)cell[1], MM_MADE_NO_PAGES}, {(uint32_t)cell[0], 0}};
-    mm_blocks_write(&ref, 1, A, one, 0);
+    const struct mm_blocks one = {{(uint32_t)cell[1], MM_MADE_NO_PAGES}, {(uint32_t)cell[0], 0}, {0, 0}};
+    mm_blocks_write(&ref, 1, A, one);
     model_progress();
 }
 

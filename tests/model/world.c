@@ -300,7 +300,7 @@ static void name_class(uint64_t in, uint32_t c, char *out, uint32_t n) {
     else if (in == __builtin_offsetof(struct mm_class_state, makers)) snprintf(out, n, "class%u makers", c);
     else if (in == __builtin_offsetof(struct mm_class_state, swept)) snprintf(out, n, "class%u swept", c);
     else if (in / 128 < 3) snprintf(out, n, "class%u %s", c, words[in / 128]);
-    else snprintf(out, n, "class%u cursor[%u]", c, (uint32_t)in / 128 - 3);
+    else snprintf(out, n, "class%u cursor[%u]", c, (uint32_t)((in - offsetof(struct mm_class_state, cursor)) / sizeof(struct mm_cursor)));
 }
 void model_name_address(const void *p, char *out, uint32_t n) {
     const uint64_t a = (uint64_t)p;

@@ -35,8 +35,8 @@ UNIT_SOME uint64_t made_at(uint32_t c, uint32_t number) { return *mm_made_at(ref
 UNIT_SOME uint32_t draw_ticket(uint32_t c, uint32_t *slice) { return mm_class_block_of(ref->classes[c], mm_tickets_draw(ref, 1, 1, c), slice); }
 /* Makes a block of class c at a page, with that index in the table. */
 UNIT_SOME void write_block(uint32_t c, uint32_t index, uint32_t page) {
-    const struct mm_blocks one = {{page, MM_MADE_NO_PAGES}, {index, 0}};
-    mm_blocks_write(ref, 1, c, one, 0);
+    const struct mm_blocks one = {{page, MM_MADE_NO_PAGES}, {index, 0}, {0, 0}};
+    mm_blocks_write(ref, 1, c, one);
 }
 /* The number of a block of which the caller has drawn the first ticket, and no one another. */
 UNIT_SOME uint32_t first_ticket(uint32_t c) {

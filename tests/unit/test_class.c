@@ -133,7 +133,7 @@ START_TEST(handles) {
     uint64_t seed = 3;
     for (int i = 0; i < 100000; i++) {
         const uint64_t r = unit_random(&seed), q = unit_random(&seed);
-        const uint32_t generation = (uint32_t)(r >> 32), free = (uint32_t)r, page = (uint32_t)q >> MM_ENTRY_CLASS_BITS,
+        const uint32_t generation = (uint32_t)(r >> 32), free = (uint32_t)r, page = (uint32_t)q >> MM_ENTRY_SHAPE_BITS,
                        c = (uint32_t)(q >> 40) % MM_CLASS_COUNT;
         const uint64_t word = mm_word_make(generation, free);
         unit_eq(mm_word_generation(word), generation);
@@ -150,7 +150,7 @@ START_TEST(handles) {
         const uint32_t number = (uint32_t)(q >> 8), bit = (uint32_t)r % 32;
         const uint64_t left = mm_deferred_slice(c, number, bit);
         unit_eq(mm_deferred_kind(left), MM_DEFERRED_SLICE);
-        unit_eq(mm_deferred_class(left), c);
+        unit_eq(mm_deferred_shape(left), c);
         unit_eq(mm_deferred_word(left), number);
         unit_eq(mm_deferred_bit(left), bit);
         const uint64_t off = q >> 24, odd = mm_deferred_odd((uint32_t)r % MM_MISUSE_KINDS, off);
@@ -161,13 +161,13 @@ START_TEST(handles) {
     unit_eq(mm_generation_next(mm_word_make(~0u, 0)), 2); /* never 0 */
     unit_eq(mm_generation_next(mm_word_make(~0u - 1, 0)), 2);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_eq(mm_entry_is_of(MM_ENTRY_NONE, c), 0);
-    unit_eq(mm_owner_is_class(MM_OWNER_NOBODY), 0);
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(mm_owner_is_class(c + 1) && !mm_owner_is_span(c + 1), "owner %u", c + 1);
+    unit_eq(mm_owner_is_block(MM_OWNER_NOBODY), 0);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(mm_owner_is_block(c + 1) && !mm_owner_is_span(c + 1), "owner %u", c + 1);
     for (uint32_t n = 1; n < MM_SEGMENT_PAGES; n++) {
-        unit_holds(mm_owner_is_span(MM_OWNER_SPAN + n) && !mm_owner_is_class(MM_OWNER_SPAN + n), "a span of %u", n);
+        unit_holds(mm_owner_is_span(MM_OWNER_SPAN + n) && !mm_owner_is_block(MM_OWNER_SPAN + n), "a span of %u", n);
         unit_eq(mm_owner_span_pages(MM_OWNER_SPAN + n), n);
     }
-    unit_eq(mm_owner_is_span(MM_OWNER_SPAN_BODY) + mm_owner_is_class(MM_OWNER_SPAN_BODY), 0);
+    unit_eq(mm_owner_is_span(MM_OWNER_SPAN_BODY) + mm_owner_is_block(MM_OWNER_SPAN_BODY), 0);
 }
 END_TEST
 

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Narrow blocks: memory for a class whose blocks have several pages, in a heap whose free pages are scattered.
+ *
+ * A block of 32 slices of 8 KiB needs 16 free pages in a row. Where one object in a thousand stays, many pages are free, and hardly any rows. So before the heap
+ * grows, or malloc returns NULL, a warp takes single pages, and makes a block of each: a narrow block. It has as many slices as fit in a page, 2 to 25.
+ * In all else it is a block like others: its entry is in the table of its class, its words are those of its page, and it is retired in the same way.
+ * The owner of its page and its entry name its shape (core/class.h), which says how many slices it has. Cursors count slices of wide blocks, so they seldom find
+ * one in a narrow block; samples do.
+ *
+ * A warp makes as many narrow blocks as it needs slices, with these allocated. So it makes progress: nobody can retire the block before. While fewer than
+ * 1/MM_NARROW_SHARE of the pages are free the heap grows instead.
+ */
+#ifndef MM_GALLATIN_NARROW_H
+#define MM_GALLATIN_NARROW_H
+
+#include "runtime/gallatin/make.h"
+
+/* Finds a segment for narrow blocks: before the heap grows, of random ones, one for each lane, the one that has most free pages; if it cannot grow (is_last), any
+ * that has one. Returns MM_TREE_NONE if none has, or the heap should grow. All lanes of `here` call. */
+MM_FN uint32_t mm_narrow_segment(const struct mm_heap_ref *ref, uint32_t here, int is_last) {
+    const uint32_t lane = mm_warp_lane(), segments = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached);
+    if (is_last) return mm_warp_shuffle(here, mm_tree_find(mm_segment_room_tree(ref, 0), 0), mm_ctz(here));
+    const uint32_t s = mm_mulhi(mm_random() + lane * 0x9e3779b1u, segments), free = mm_popcount(mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages));
+    const uint32_t all = mm_warp_sum(here, free), most = mm_warp_max(here, free << 5 | (31 - lane));
+    if (most >> 5 == 0 || all * MM_NARROW_SHARE < mm_popcount(here) * MM_SEGMENT_PAGES) return MM_TREE_NONE;
+    return mm_warp_shuffle(here, s, 31 - (most & 31));
+}
+
+/* Makes narrow blocks with slices of class c for the lanes of `need`, a part of `here`: for as many as one segment has pages. Returns the caller's address, or 0.
+ * All lanes of `here` call, with the same arguments. */
+MM_FN_RARE uint64_t mm_narrow_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, uint32_t c, int is_last) {
+    const uint32_t lane = mm_warp_lane(), rank = mm_popcount(here & mm_bits_low(lane)), leader = mm_ctz(here), many = mm_popcount(here);
+    const uint32_t shape = mm_shape_narrow(c), each = ref->classes[shape].slices, count = mm_popcount(need), of = mm_popcount(need & mm_bits_low(lane));
+    uint32_t base = 0;
+    uint64_t pages = 0;
+    const uint32_t segment = mm_narrow_segment(ref, here, is_last);
+    if (segment == MM_TREE_NONE) return 0;
+    if (lane == leader) {
+        int is_full = 0;
+        pages = mm_room_take(ref, segment, mm_cut_evenly(0), mm_at_most((count + each - 1) / each, MM_MAKE_EACH * many), 0, &is_full);
+        if (pages != 0) base = mm_table_add(ref, c, mm_popcount(pages));
+    }
+    mm_warp_sync(here);
+    base = mm_warp_shuffle(here, base, leader), pages = mm_warp_shuffle_u64(here, pages, leader);
+    struct mm_blocks mine;
+    for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
+        const uint32_t n = rank + i * many;
+        mine.page[i] = n < mm_popcount(pages) ? segment * MM_SEGMENT_PAGES + mm_bits_select(pages, n) : MM_MADE_NO_PAGES, mine.index[i] = base + n;
+        mine.taken[i] = n * each < count ? (uint32_t)mm_bits_low(mm_at_most(count - n * each, each)) : 0;
+    }
+    mm_blocks_write(ref, here, shape, mine);
+    mm_warp_sync(here);
+    if (!(need >> lane & 1) || of / each >= mm_popcount(pages)) return 0;
+    return mm_slice_address(ref, segment * MM_SEGMENT_PAGES + mm_bits_select(pages, of / each), c, of % each);
+}
+
+/* The same for lanes in shortage, group after group: before the heap grows (is: MM_SHORT_SOME), or if there is nothing else (MM_SHORT_NONE). A heap that cannot
+ * grow first retires all free blocks, which may leave rows: narrow blocks may waste a fourth of a page. shorts: the lanes of the caller's group that want a
+ * slice. All lanes of `here` call. */
+MM_FN_RARE uint64_t mm_narrow_malloc(const struct mm_heap_ref *ref, uint32_t here, uint32_t shorts, uint32_t c, enum mm_short is) {
+    uint64_t p = 0;
+    const int is_due = is == MM_SHORT_NONE || (is == MM_SHORT_SOME && !mm_grow_is_refused(ref, 1));
+    const int is_turn = is_due && mm_class_has_narrow(c) && !mm_is_checked(ref);
+    MM_ROLLED
+    for (uint32_t turns = mm_warp_ballot(here, is_turn); turns != 0; turns &= turns - 1) {
+        const uint32_t of = mm_ctz(turns), want = mm_warp_shuffle(here, c, of), need = mm_warp_shuffle(here, shorts, of);
+        const uint64_t q = mm_narrow_make(ref, here, need, want, (int)mm_warp_shuffle(here, is == MM_SHORT_NONE, of));
+        if (q != 0) p = q;
+    }
+    mm_warp_sync(here);
+    return p;
+}
+
+#endif
