@@ -26,11 +26,11 @@ struct mm_queue {
     uint64_t awaited, spare1[MM_QUEUE_WORDS - 1 - MM_OURO_STACKS], pool_free[MM_OURO_STACKS]; /* pool_free: storage.h, in the queue of free chunks */
     uint64_t front, spare2[MM_QUEUE_WORDS - 1];                                               /* positions that were drawn for entries to take */
     uint64_t back, spare3[MM_QUEUE_WORDS - 1];                                                /* and to put */
-    uint64_t lock, chunks, shape, spare5;                                     /* lock: ring.h, links.h; chunks, shape: array.h */
-    uint64_t oldest, newest;                                                  /* ring.h, links.h; newest: fresh.h, too */
-    uint64_t pool_fresh;                                                      /* storage.h, in the queue of free chunks */
-    uint64_t refused, dropped;                                                /* queue.h */
-    uint64_t visits, visitors, lap;                                           /* malloc.h */
+    uint64_t lock, chunks, shape, spare5;                                                     /* lock: ring.h, links.h; chunks, shape: array.h */
+    uint64_t oldest, newest;                                                                  /* ring.h, links.h; newest: fresh.h, too */
+    uint64_t pool_fresh;                                                                      /* storage.h, in the queue of free chunks */
+    uint64_t refused, dropped;                                                                /* queue.h */
+    uint64_t visits, visitors, lap;                                                           /* malloc.h */
     uint64_t spare4[5];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_queue) <= sizeof(struct mm_class_state), "a queue in the state of a class");
