@@ -85,9 +85,9 @@
  * or so: with one cursor 1,000,000 requests take 35 us for the atomics alone; with 4 or 8 they take 25 us in all, and no less with 33. */
 #define MM_CURSORS_SHIFT 3
 #define MM_CURSOR_SLICES_SHIFT 11
-/* Bytes from one cursor of a class to the next. A slice of the second-level cache does an atomic every .75 ns, and neighbouring lines share slices: 262,144 warps
- * that add to eight words take 61 to 105 us with 128 B, 51 with 256 to 512, 29 with 1 KiB, which is no more than they take without the atomics (H200, 2026-12-01).
- * An odd number of lines has fewest words in one slice: of 512 places one in ten takes 13 % more with 896 B, 45 % with 1 KiB. */
+/* Bytes from one cursor of a class to the next. An L2 slice does an atomic every .75 ns, and neighbouring lines share slices: 262,144 warps that add to eight
+ * words take 61 to 105 us with 128 B, 51 with 256 to 512, 29 with 1 KiB, which is no more than they take without the atomics (H200, 2026-12-01). An odd
+ * number of lines has fewest words in one slice: of 512 places one in ten takes 13 % more with 896 B, 45 % with 1 KiB. */
 #define MM_CURSOR_BYTES 896
 
 /* Log2 of the entries of an extent, the unit in which the tables of classes grow: 8 KiB. */
@@ -173,8 +173,8 @@
 /* Looks for a block's entry, which another warp may be moving. */
 #define MM_ENTRY_LOOKS 4
 
-/* Before the heap grows, a class gets narrow blocks if at least 1/MM_NARROW_SHARE of the pages of as many random segments as a warp has lanes are free (gallatin/
- * narrow.h). With 4, 8, 16 and all (computed, case pinned): 2.6, 2.2, 2.0 and 1.9 times what is live. */
+/* Before the heap grows, a class gets narrow blocks if at least 1/MM_NARROW_SHARE of the pages of as many random segments as a warp has lanes are free
+ * (gallatin/narrow.h). With 4, 8, 16 and all (computed, case pinned): 2.6, 2.2, 2.0 and 1.9 times what is live. */
 #define MM_NARROW_SHARE 16
 
 /* Random segments in which a warp looks for blocks to retire before the heap grows; pages of a segment that a lane examines at once. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Narrow blocks: memory for a class whose blocks have several pages, in a heap whose free pages are scattered.
  *
- * A block of 32 slices of 8 KiB needs 16 free pages in a row. Where one object in a thousand stays, many pages are free, and hardly any rows. So before the heap
- * grows, or malloc returns NULL, a warp takes single pages, and makes a block of each: a narrow block. It has as many slices as fit in a page, 2 to 25.
- * In all else it is a block like others: its entry is in the table of its class, its words are those of its page, and it is retired in the same way.
- * The owner of its page and its entry name its shape (core/class.h), which says how many slices it has. Cursors count slices of wide blocks, so they seldom find
+ * A block of 32 slices of 8 KiB needs 16 free pages in a row. Where one object in a thousand stays, many pages are free, and hardly any rows. So before the
+ * heap grows, or malloc returns NULL, a warp takes single pages, and makes a block of each: a narrow block. It has as many slices as fit in a page, 2 to 25.
+ * In all else it is a block like others: its entry is in the table of its class, its words are those of its page, and it is retired in the same way. The
+ * owner of its page and its entry name its shape (core/class.h), which says how many slices it has. Cursors count slices of wide blocks, so they seldom find
  * one in a narrow block; samples do.
  *
  * A warp makes as many narrow blocks as it needs slices, with these allocated. So it makes progress: nobody can retire the block before. While fewer than
@@ -15,8 +15,8 @@
 
 #include "runtime/gallatin/make.h"
 
-/* Finds a segment for narrow blocks: before the heap grows, of random ones, one for each lane, the one that has most free pages; if it cannot grow (is_last), any
- * that has one. Returns MM_TREE_NONE if none has, or the heap should grow. All lanes of `here` call. */
+/* Finds a segment for narrow blocks: before the heap grows, of random ones, one for each lane, the one that has most free pages; if it cannot grow (is_last),
+ * any that has one. Returns MM_TREE_NONE if none has, or the heap should grow. All lanes of `here` call. */
 MM_FN uint32_t mm_narrow_segment(const struct mm_heap_ref *ref, uint32_t here, int is_last) {
     const uint32_t lane = mm_warp_lane(), segments = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached);
     if (is_last) return mm_warp_shuffle(here, mm_tree_find(mm_segment_room_tree(ref, 0), 0), mm_ctz(here));
@@ -26,8 +26,8 @@ MM_FN uint32_t mm_narrow_segment(const struct mm_heap_ref *ref, uint32_t here, i
     return mm_warp_shuffle(here, s, 31 - (most & 31));
 }
 
-/* Makes narrow blocks with slices of class c for the lanes of `need`, a part of `here`: for as many as one segment has pages. Returns the caller's address, or 0.
- * All lanes of `here` call, with the same arguments. */
+/* Makes narrow blocks with slices of class c for the lanes of `need`, a part of `here`: for as many as one segment has pages. Returns the caller's address,
+ * or 0. All lanes of `here` call, with the same arguments. */
 MM_FN_RARE uint64_t mm_narrow_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, uint32_t c, int is_last) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(here & mm_bits_low(lane)), leader = mm_ctz(here), many = mm_popcount(here);
     const uint32_t shape = mm_shape_narrow(c), each = ref->classes[shape].slices, count = mm_popcount(need), of = mm_popcount(need & mm_bits_low(lane));
@@ -54,9 +54,9 @@ MM_FN_RARE uint64_t mm_narrow_make(const struct mm_heap_ref *ref, uint32_t here,
     return mm_slice_address(ref, segment * MM_SEGMENT_PAGES + mm_bits_select(pages, of / each), c, of % each);
 }
 
-/* The same for lanes in shortage, group after group: before the heap grows (is: MM_SHORT_SOME), or if there is nothing else (MM_SHORT_NONE). A heap that cannot
- * grow first retires all free blocks, which may leave rows: narrow blocks may waste a fourth of a page. shorts: the lanes of the caller's group that want a
- * slice. All lanes of `here` call. */
+/* The same for lanes in shortage, group after group: before the heap grows (is: MM_SHORT_SOME), or if there is nothing else (MM_SHORT_NONE). A heap that
+ * cannot grow first retires all free blocks, which may leave rows: narrow blocks may waste a fourth of a page. shorts: the lanes of the caller's group that
+ * want a slice. All lanes of `here` call. */
 MM_FN_RARE uint64_t mm_narrow_malloc(const struct mm_heap_ref *ref, uint32_t here, uint32_t shorts, uint32_t c, enum mm_short is) {
     uint64_t p = 0;
     const int is_due = is == MM_SHORT_NONE || (is == MM_SHORT_SOME && !mm_grow_is_refused(ref, 1));
