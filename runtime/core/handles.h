@@ -34,11 +34,9 @@ MM_FN uint32_t mm_entry_generation(uint64_t entry) { return (uint32_t)(entry >> 
 MM_FN uint32_t mm_entry_page(uint64_t entry) { return (uint32_t)entry >> MM_ENTRY_SHAPE_BITS; }
 MM_FN uint32_t mm_entry_shape(uint64_t entry) { return (uint32_t)entry & ((1u << MM_ENTRY_SHAPE_BITS) - 1); }
 MM_FN uint32_t mm_entry_class(uint64_t entry) { return mm_shape_class(mm_entry_shape(entry)); }
-/* Whether the entry names a block of this shape; one of class c, of any shape, that has word w. */
+/* Whether the entry names a block of this shape; whether an entry of the table of class c names a block that has word w: a narrow one has one word. */
 MM_FN int mm_entry_is_of(uint64_t entry, uint32_t shape) { return mm_entry_generation(entry) != 0 && mm_entry_shape(entry) == shape; }
-MM_FN int mm_entry_has(uint64_t entry, uint32_t c, uint32_t w) {
-    return mm_entry_is_of(entry, c) || (w == 0 && mm_entry_generation(entry) != 0 && mm_entry_class(entry) == c);
-}
+MM_FN int mm_entry_has(uint64_t entry, uint32_t c, uint32_t w) { return mm_entry_generation(entry) != 0 && (w == 0 || mm_entry_shape(entry) == c); }
 
 /* State of a segment: 0 if it is unowned or used page by page; the first segment of a run of so many; another segment of a run. */
 #define MM_RUN_NONE 0ull

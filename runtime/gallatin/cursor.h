@@ -74,12 +74,12 @@ MM_FN uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here, uint
     uint64_t entry = MM_ENTRY_NONE;
     uint32_t slice = 0;
     if (go && !mm_drawn_is_ticket(drawn)) entry = mm_drawn_entry(ref, c, drawn, place, turn == 0, &slice);
-    const uint64_t p = mm_slices_claim(ref, here, mm_entry_has(entry, c, slice >> MM_WORD_SHIFT), entry, slice, c);
+    const uint64_t p = mm_slices_claim(ref, here, mm_entry_is_of(entry, c), entry, slice, c);
     return go && mm_drawn_is_ticket(drawn) ? mm_token_grow(c, place) : p;
 }
 
 /* The first draw of the lanes of `here`, which all call: each draws a slice of its class c from a cursor, and claims it. Returns the address, or a token for
- * mm_small_malloc. The same as above without its rare cases: no second claim, no slices of narrow blocks, and none if a lane of the warp has a ticket. So the compiler finds enough
+ * mm_small_malloc. The same as above without its rare cases: no second claim, and no slices if a lane of the warp has a ticket. So the compiler finds enough
  * registers that a function need not save; what functions save is most of what malloc writes.
  *   Of lanes of one class whose entries name the same page, and whose slices are in one word, one claims for all, with its own entry. If that names the block
  * which is there now, the slices are that block's, however old the entries of the others are. If not, none of them gets anything. */

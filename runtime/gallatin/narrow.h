@@ -4,8 +4,8 @@
  * A block of 32 slices of 8 KiB needs 16 free pages in a row. Where one object in a thousand stays, many pages are free, and hardly any rows. So before the
  * heap grows, or malloc returns NULL, a warp takes single pages, and makes a block of each: a narrow block. It has as many slices as fit in a page, 2 to 25.
  * In all else it is a block like others: its entry is in the table of its class, its words are those of its page, and it is retired in the same way. The
- * owner of its page and its entry name its shape (core/class.h), which says how many slices it has. Cursors count slices of wide blocks, so they seldom find
- * one in a narrow block; samples do.
+ * owner of its page and its entry name its shape (core/class.h), which says how many slices it has. Cursors count slices of wide blocks, so they would
+ * seldom find one in a narrow block: draws leave these out, samples and sweeps do not.
  *
  * A warp makes as many narrow blocks as it needs slices, with these allocated. So it makes progress: nobody can retire the block before. While fewer than
  * 1/MM_NARROW_SHARE of the pages are free the heap grows instead.

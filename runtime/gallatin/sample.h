@@ -74,11 +74,13 @@ MM_FN_RARE uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t grou
         if (is_all) e = at % (entries * k.words), w = e % k.words, e /= k.words;
         const uint64_t entry = mm_table_load(ref, c, e, 0);
         random = mm_random_next(random);
-        if (!mm_entry_has(entry, c, 0)) continue;
-        const struct mm_class of = ref->classes[mm_entry_shape(entry)];
-        w = mm_at_most(w, of.words - 1u);
+        uint32_t slices = mm_class_word_slices(k, w);
+        if (!mm_entry_is_of(entry, c)) { /* narrow, or nothing. Else constants are not read: the lanes' classes differ */
+            if (!mm_entry_has(entry, c, 0)) continue;
+            slices = ref->classes[mm_entry_shape(entry)].slices, w = 0;
+        }
         const uint32_t free = mm_word_scan(ref, entry, w);
-        seen->words++, seen->slices += mm_class_word_slices(of, w), seen->free += mm_popcount(free);
+        seen->words++, seen->slices += slices, seen->free += mm_popcount(free);
         if (mm_popcount(free) > mm_popcount(best)) best = free, best_word = w, best_entry = entry;
     }
     return mm_words_share(ref, group, need, c, best_entry, best_word, best, random);
