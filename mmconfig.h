@@ -93,7 +93,7 @@
 /* Log2 of the entries of an extent, the unit in which the tables of classes grow: 8 KiB. */
 #define MM_EXTENT_SHIFT 10
 /* Table entries for each page of the heap. A table never shrinks, and each class may have had the whole heap: 16 classes have one block per page, the
- * others fewer, 20 entries per page in all, in addition to each class's first extent. 1.2 % of the heap. */
+ * others fewer, 20 entries per page in all, in addition to each class's first extent; narrow blocks have up to 3 (gallatin/narrow.h). 1.2 % of the heap. */
 #define MM_TABLE_SHARE 24
 
 /* A class grows if at most 1/MM_GROW_SHARE of the sampled slices are free, with at least MM_GROW_SEEN or all of its slices sampled, or if none of
@@ -132,7 +132,7 @@
 #define MM_SAMPLE_POOR 256
 
 /* Log2 of the most blocks of a class whose places are remembered for waiting lanes (make.h). A lane whose word is overwritten must draw again, so there are
- * about as many words as warps on a GPU (8,448 on an H100), each of which may wait for a block; fewer where a block has more slices than a warp lanes. 2.3 MB
+ * about as many words as warps on a GPU (8,448 on an H100), each of which may wait for a block; fewer where a block has more slices than a warp lanes. 2.0 MB
  * for all classes, which have at least MM_MADE_WORDS words. */
 #define MM_MADE_SHIFT 13
 

@@ -8,9 +8,9 @@
 #include "runtime/core/layout.h"
 
 #ifndef __CUDACC__ /* the host's side is C */
-/* Most extents of a class's table: enough if all pages are its blocks, of any shape, and some spare. */
+/* Most extents of a class's table: enough if all pages are its blocks, and some spare. */
 static inline uint32_t mm_layout_extents(uint64_t segment_count, uint32_t c) {
-    const uint64_t blocks = segment_count * MM_SEGMENT_PAGES >> (mm_class_has_narrow(c) ? 0 : mm_class_page_shift(c));
+    const uint64_t blocks = segment_count * MM_SEGMENT_PAGES >> mm_class_page_shift(c);
     return (uint32_t)(2 + (blocks + blocks / 8) / MM_EXTENT);
 }
 

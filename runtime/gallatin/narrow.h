@@ -26,6 +26,15 @@ MM_FN uint32_t mm_narrow_segment(const struct mm_heap_ref *ref, uint32_t here, i
     return mm_warp_shuffle(here, s, 31 - (most & 31));
 }
 
+/* Whether the table of class c has room for `n` more entries, so that there is room for those of wide blocks in any case. In the directory: even if all pages
+ * were wide blocks. In the pool of extents, which has 24 entries for each page (MM_TABLE_SHARE): all wide blocks together need 20, so narrow ones attach extents
+ * while less than 3 are in use. */
+MM_FN int mm_narrow_has_room(const struct mm_heap_ref *ref, uint32_t c, uint32_t n) {
+    const struct mm_class k = ref->classes[c];
+    const uint64_t all = (uint64_t)k.directory_length << MM_EXTENT_SHIFT, wide = ref->user_bytes >> (MM_PAGE_SHIFT + k.page_shift);
+    return mm_load_relaxed_u32(&mm_class_at(ref, c)->count) + n + wide <= all && mm_load_relaxed_u64(&mm_heap_of(ref)->extents) * 8 <= mm_table_extents(ref);
+}
+
 /* Makes narrow blocks with slices of class c for the lanes of `need`, a part of `here`: for as many as one segment has pages. Returns the caller's address,
  * or 0. All lanes of `here` call, with the same arguments. */
 MM_FN_RARE uint64_t mm_narrow_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, uint32_t c, int is_last) {
@@ -33,11 +42,11 @@ MM_FN_RARE uint64_t mm_narrow_make(const struct mm_heap_ref *ref, uint32_t here,
     const uint32_t shape = mm_shape_narrow(c), each = ref->classes[shape].slices, count = mm_popcount(need), of = mm_popcount(need & mm_bits_low(lane));
     uint32_t base = 0;
     uint64_t pages = 0;
-    const uint32_t segment = mm_narrow_segment(ref, here, is_last);
+    const uint32_t segment = mm_narrow_segment(ref, here, is_last), want = mm_at_most((count + each - 1) / each, MM_MAKE_EACH * many);
     if (segment == MM_TREE_NONE) return 0;
-    if (lane == leader) {
+    if (lane == leader && mm_narrow_has_room(ref, c, want)) {
         int is_full = 0;
-        pages = mm_room_take(ref, segment, mm_cut_evenly(0), mm_at_most((count + each - 1) / each, MM_MAKE_EACH * many), 0, &is_full);
+        pages = mm_room_take(ref, segment, mm_cut_evenly(0), want, 0, &is_full);
         if (pages != 0) base = mm_table_add(ref, c, mm_popcount(pages));
     }
     mm_warp_sync(here);

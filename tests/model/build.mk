@@ -5,7 +5,7 @@
 # chunks, "ouro_s_p" and so on those of Ouroboros, "queue_s" and so on those of its queues. A model runs in those that make a difference to it.
 
 OURO_QUEUES := queue_s queue_va queue_vl
-MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/word one/table short/table one/make two/make one/retire one/run one/grow \
+MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/word one/table short/table one/make two/make one/retire one/narrow one/run one/grow \
     one/null two/null walk/walk ring/ring $(OURO_FACES:%=%/ouro) $(OURO_QUEUES:%=%/queue))
 MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h) $(CORE_HEADERS)
 

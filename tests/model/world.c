@@ -64,6 +64,10 @@ void world_warp(uint32_t first, uint32_t lanes) {
 }
 void world_same_home(void) { memset(model_homes, 0, sizeof model_homes); }
 void world_cut(uint32_t c, uint32_t slices) { ref.classes[c] = mm_class_cut_again(ref.classes[c], c, slices); }
+void world_cut_narrow(uint32_t c, uint32_t slices) {
+    struct mm_class *k = &ref.classes[mm_shape_narrow(c)];
+    *k = mm_class_cut_again(*k, c, slices), k->page_shift = 0;
+}
 void world_pages(uint32_t s, uint32_t n) {
     const uint64_t rest = ~mm_bits_low(n), page = (uint64_t)s * MM_SEGMENT_PAGES + n, count = MM_SEGMENT_PAGES - n;
     mm_tree_erase(mm_segment_free_tree(&ref), s);
@@ -164,7 +168,7 @@ uint32_t world_free_slices(uint32_t c) {
     uint32_t n = 0;
     for (uint32_t e = 0; e < mm_class_at(&ref, c)->count; e++) {
         const uint64_t entry = mm_table_load(&ref, c, e, 0);
-        for (uint32_t w = 0; mm_entry_is_of(entry, c) && w < ref.classes[c].words; w++) {
+        for (uint32_t w = 0; mm_entry_has(entry, c, w) && w < ref.classes[c].words; w++) {
             const uint64_t word = mm_page_words(&ref, mm_entry_page(entry))[w];
             if (mm_word_generation(word) == mm_entry_generation(entry)) n += mm_popcount(mm_word_free(word));
         }
@@ -218,7 +222,7 @@ void world_check(void) {
         for (uint32_t i = 0; i < mm_class_at(&ref, c)->count; i++) { /* stale entries count as holes */
             const uint64_t entry = mm_table_load(&ref, c, i, 0);
             const uint32_t page = mm_entry_page(entry);
-            model_require(mm_entry_is_of(entry, c) && page < layout.segment_count * 64 && *mm_page_index(&ref, page) == i &&
+            model_require(mm_entry_has(entry, c, 0) && mm_entry_class(entry) == c && page < layout.segment_count * 64 && *mm_page_index(&ref, page) == i &&
                               mm_word_generation(*mm_page_words(&ref, page)) == mm_entry_generation(entry),
                           "class %u: entry %u is no block", c, i);
         }

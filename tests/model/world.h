@@ -9,7 +9,7 @@
 #define WORLD_SEGMENTS_MAX 80
 #define SEG ((uint32_t)MM_SEGMENT_BYTES)
 #define PAGE ((uint32_t)MM_PAGE_BYTES)
-/* Classes that scenarios use: slices of 16, 32 and 48 bytes, in blocks of one, one and two pages. */
+/* Classes that scenarios use: slices of 16, 32 and 48 bytes, in blocks of one, one and two pages. The last one has narrow blocks, too. */
 enum { A, B, TWO };
 
 extern struct mm_heap_ref ref;
@@ -22,6 +22,8 @@ void world_same_home(void);
 void world_warp(uint32_t first, uint32_t lanes);
 /* Set-up only: a block of class c has that many slices. */
 void world_cut(uint32_t c, uint32_t slices);
+/* Set-up only: the same for a narrow block. */
+void world_cut_narrow(uint32_t c, uint32_t slices);
 /* Set-up only: all pages of segment s but the first `n` are in use for good. */
 void world_pages(uint32_t s, uint32_t n);
 /* Set-up only: segment s is live, a run of one. */
