@@ -132,7 +132,7 @@
 #define MM_SAMPLE_POOR 256
 
 /* Log2 of the most blocks of a class whose places are remembered for waiting lanes (make.h). A lane whose word is overwritten must draw again, so there are
- * about as many words as warps on a GPU (8,448 on an H100), each of which may wait for a block; fewer where a block has more slices than a warp lanes. 2.0 MB
+ * about as many words as warps on a GPU (8,448 on an H100), each of which may wait for a block; fewer where a block has more slices than a warp lanes. 2.2 MB
  * for all classes, which have at least MM_MADE_WORDS words. */
 #define MM_MADE_SHIFT 13
 

@@ -64,7 +64,7 @@ MM_FN struct mm_class mm_class_cut(uint32_t c, uint32_t slices) {
     k.bytes = mm_class_bytes(c), k.slices = slices, k.reciprocal = mm_class_reciprocal(mm_class_unit(c)), k.slices_reciprocal = mm_class_reciprocal(slices);
     k.shift = (uint8_t)mm_class_shift(c), k.page_shift = (uint8_t)mm_class_page_shift(c);
     k.words = (uint8_t)((slices + (1u << MM_WORD_SHIFT) - 1) >> MM_WORD_SHIFT);
-    const uint8_t most = MM_MADE_SHIFT - (k.bytes > MM_PAGE_BYTES); /* half as many of more than a page, of which 270,336 lanes would ask for 5 GB at once */
+    const uint8_t most = MM_MADE_SHIFT - (k.bytes > 2 * MM_PAGE_BYTES); /* half as many of more than 32 KiB: words for 5 GB that are asked for at once */
     while (k.made_shift < most && slices << k.made_shift < MM_MADE_WORDS) k.made_shift++;
     return k;
 }

@@ -15,24 +15,39 @@
 
 #include "runtime/gallatin/make.h"
 
-/* Finds a segment for narrow blocks: before the heap grows, of random ones, one for each lane, the one that has most free pages; if it cannot grow (is_last),
- * any that has one. Returns MM_TREE_NONE if none has, or the heap should grow. All lanes of `here` call. */
-MM_FN uint32_t mm_narrow_segment(const struct mm_heap_ref *ref, uint32_t here, int is_last) {
+/* Finds a segment for narrow blocks, before the heap grows: of random ones, one for each lane, the one that has most free pages. MM_TREE_NONE: none has, or
+ * the heap should grow. All lanes of `here` call. */
+MM_FN uint32_t mm_narrow_segment(const struct mm_heap_ref *ref, uint32_t here) {
     const uint32_t lane = mm_warp_lane(), segments = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached);
-    if (is_last) return mm_warp_shuffle(here, mm_tree_find(mm_segment_room_tree(ref, 0), 0), mm_ctz(here));
     const uint32_t s = mm_mulhi(mm_random() + lane * 0x9e3779b1u, segments), free = mm_popcount(mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages));
     const uint32_t all = mm_warp_sum(here, free), most = mm_warp_max(here, free << 5 | (31 - lane));
     if (most >> 5 == 0 || all * MM_NARROW_SHARE < mm_popcount(here) * MM_SEGMENT_PAGES) return MM_TREE_NONE;
     return mm_warp_shuffle(here, s, 31 - (most & 31));
 }
+/* Takes up to `want` pages of this segment; MM_TREE_NONE: of any. Returns the segment; *pages: the pages, 0 if there are none. Tries again if others take
+ * what it saw: who gives up although there are pages would return NULL. */
+MM_FN_RARE uint32_t mm_narrow_take(const struct mm_heap_ref *ref, uint32_t segment, uint32_t want, uint64_t *pages) {
+    const uint32_t random = mm_random(), given = segment;
+    int is_full = 0;
+    *pages = 0;
+    MM_ROLLED
+    for (uint32_t tries = 0; *pages == 0 && tries < MM_TREE_TRIES && !(is_full && given != MM_TREE_NONE); tries++) {
+        const uint32_t other = tries == 0 ? 0 : mm_tree_random(random + tries);
+        if (given == MM_TREE_NONE) segment = mm_tree_find(mm_segment_room_tree(ref, 0), other >> 16);
+        if (segment == MM_TREE_NONE) break;
+        *pages = mm_room_take(ref, segment, mm_cut_evenly(0), want, other, &is_full);
+    }
+    return segment;
+}
 
-/* Whether the table of class c has room for `n` more entries, so that there is room for those of wide blocks in any case. In the directory: even if all pages
- * were wide blocks. In the pool of extents, which has 24 entries for each page (MM_TABLE_SHARE): all wide blocks together need 20, so narrow ones attach extents
- * while less than 3 are in use. */
-MM_FN int mm_narrow_has_room(const struct mm_heap_ref *ref, uint32_t c, uint32_t n) {
+/* For how many narrow blocks the table of class c has room, so that there is room for the entries of wide blocks in any case. In the directory: even if all
+ * pages were wide blocks. In the pool of extents, which has 24 entries for each page (MM_TABLE_SHARE): all wide blocks together need 20, so narrow ones
+ * attach extents while less than 3 are in use. */
+MM_FN uint32_t mm_narrow_room(const struct mm_heap_ref *ref, uint32_t c) {
     const struct mm_class k = ref->classes[c];
-    const uint64_t all = (uint64_t)k.directory_length << MM_EXTENT_SHIFT, wide = ref->user_bytes >> (MM_PAGE_SHIFT + k.page_shift);
-    return mm_load_relaxed_u32(&mm_class_at(ref, c)->count) + n + wide <= all && mm_load_relaxed_u64(&mm_heap_of(ref)->extents) * 8 <= mm_table_extents(ref);
+    const uint32_t all = k.directory_length << MM_EXTENT_SHIFT, wide = (uint32_t)(ref->user_bytes >> (MM_PAGE_SHIFT + k.page_shift));
+    const uint32_t used = mm_load_relaxed_u32(&mm_class_at(ref, c)->count) + wide;
+    return used < all && mm_load_relaxed_u64(&mm_heap_of(ref)->extents) * 8 <= mm_table_extents(ref) ? all - used : 0;
 }
 
 /* Makes narrow blocks with slices of class c for the lanes of `need`, a part of `here`: for as many as one segment has pages. Returns the caller's address,
@@ -42,15 +57,15 @@ MM_FN_RARE uint64_t mm_narrow_make(const struct mm_heap_ref *ref, uint32_t here,
     const uint32_t shape = mm_shape_narrow(c), each = ref->classes[shape].slices, count = mm_popcount(need), of = mm_popcount(need & mm_bits_low(lane));
     uint32_t base = 0;
     uint64_t pages = 0;
-    const uint32_t segment = mm_narrow_segment(ref, here, is_last), want = mm_at_most((count + each - 1) / each, MM_MAKE_EACH * many);
-    if (segment == MM_TREE_NONE) return 0;
-    if (lane == leader && mm_narrow_has_room(ref, c, want)) {
-        int is_full = 0;
-        pages = mm_room_take(ref, segment, mm_cut_evenly(0), want, 0, &is_full);
+    const uint32_t want = mm_at_most(mm_at_most((count + each - 1) / each, MM_MAKE_EACH * many), mm_narrow_room(ref, c));
+    uint32_t segment = is_last ? MM_TREE_NONE : mm_narrow_segment(ref, here);
+    if (segment == MM_TREE_NONE && !is_last) return 0;
+    if (lane == leader && want != 0) {
+        segment = mm_narrow_take(ref, segment, want, &pages);
         if (pages != 0) base = mm_table_add(ref, c, mm_popcount(pages));
     }
     mm_warp_sync(here);
-    base = mm_warp_shuffle(here, base, leader), pages = mm_warp_shuffle_u64(here, pages, leader);
+    base = mm_warp_shuffle(here, base, leader), segment = mm_warp_shuffle(here, segment, leader), pages = mm_warp_shuffle_u64(here, pages, leader);
     struct mm_blocks mine;
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         const uint32_t n = rank + i * many;
@@ -72,9 +87,16 @@ MM_FN_RARE uint64_t mm_narrow_malloc(const struct mm_heap_ref *ref, uint32_t her
     const int is_turn = is_due && mm_class_has_narrow(c) && !mm_is_checked(ref);
     MM_ROLLED
     for (uint32_t turns = mm_warp_ballot(here, is_turn); turns != 0; turns &= turns - 1) {
-        const uint32_t of = mm_ctz(turns), want = mm_warp_shuffle(here, c, of), need = mm_warp_shuffle(here, shorts, of);
-        const uint64_t q = mm_narrow_make(ref, here, need, want, (int)mm_warp_shuffle(here, is == MM_SHORT_NONE, of));
-        if (q != 0) p = q;
+        const uint32_t of = mm_ctz(turns), want = mm_warp_shuffle(here, c, of);
+        const int is_last = (int)mm_warp_shuffle(here, is == MM_SHORT_NONE, of);
+        uint32_t need = mm_warp_shuffle(here, shorts, of), got;
+        MM_ROLLED
+        do { /* segment after segment */
+            const uint64_t q = mm_narrow_make(ref, here, need, want, is_last);
+            if (q != 0) p = q;
+            got = mm_warp_ballot(here, q != 0);
+            need &= ~got;
+        } while (got != 0 && need != 0);
     }
     mm_warp_sync(here);
     return p;

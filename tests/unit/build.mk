@@ -3,7 +3,7 @@
 # AddressSanitizer with UndefinedBehaviorSanitizer (the sequential ones), ThreadSanitizer (test_stress only).
 
 UNIT_SEQUENTIAL := class tree segment word table make tickets retire malloc null heap run run_search span grow report usage guard fill fail trace cookie
-UNIT_THREADS := twice claims interleave schedule suspended lanes lanes_small shortage shortage_small sweep sweep_small warps warps_small stress
+UNIT_THREADS := twice claims interleave schedule suspended lanes lanes_small shortage shortage_small sweep sweep_small narrow warps warps_small stress
 UNIT_SMALL := lanes_small shortage_small sweep_small warps_small
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) $(UNIT_THREADS)
 # Suites of random walk, each built for each face: test_walk, those of threads and warps with it, and that of mmbench's case probes.

@@ -171,6 +171,41 @@ START_TEST(handles) {
 }
 END_TEST
 
+/* Shapes: the classes, and behind them the narrow blocks of those with blocks of several pages and slices of at most half a page. They have one page and one
+ * word. */
+START_TEST(shapes) {
+    uint32_t narrow = 0;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const uint32_t bytes = mm_class_bytes(c), shape = mm_shape_narrow(c);
+        const struct mm_class wide = mm_class_make(c), same = mm_shape_make(c);
+        unit_eq(mm_shape_class(c), c);
+        unit_eq(memcmp(&wide, &same, sizeof wide), 0);
+        unit_eq(mm_class_has_narrow(c) != 0, mm_class_page_shift(c) > 0 && 2 * bytes <= MM_PAGE_BYTES);
+        if (!mm_class_has_narrow(c)) continue;
+        const struct mm_class k = mm_shape_make(shape);
+        unit_eq(shape, MM_CLASS_COUNT + narrow++);
+        unit_lt(shape, MM_SHAPES);
+        unit_eq(mm_shape_class(shape), c);
+        unit_eq(k.bytes, bytes);
+        unit_eq(k.page_shift, 0);
+        unit_eq(k.words, 1);
+        unit_eq(k.slices, MM_PAGE_BYTES / bytes);
+        unit_le(2, k.slices);
+        for (uint32_t in = 0; in < MM_PAGE_BYTES; in++) unit_eq(mm_class_number(k, in), in / bytes);
+        const uint64_t entry = mm_entry_make(2, 77, shape);
+        unit_eq(mm_entry_class(entry), c);
+        unit_holds(mm_owner_is_block(shape + 1) && !mm_owner_is_span(shape + 1), "owner %u", shape + 1);
+        for (uint32_t w = 0; w < 3; w++) {
+            unit_eq(mm_entry_has(entry, c, w), w == 0);
+            unit_eq(mm_entry_has(mm_entry_make(2, 77, c), c, w), 1);
+            unit_eq(mm_entry_has(mm_entry_make(0, 77, shape), c, w), 0);
+        }
+    }
+    unit_eq(MM_CLASS_COUNT + narrow, MM_SHAPES);
+    unit_eq(mm_owner_is_block(MM_SHAPES + 1), 0);
+}
+END_TEST
+
 /* The arrays of the metadata follow one another, each large enough, without overlap. */
 START_TEST(layout) {
     static const uint64_t sizes[] = {1, 2, 63, 64, 65, 4095, 4096, 4097, 1u << 18, (1u << 18) + 1, MM_TREE_BITS_MAX};
@@ -256,7 +291,7 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("class");
-    UNIT_ADD(suite, "classes", serves_every_size, slices_are_aligned, division_is_exact, bits, handles);
+    UNIT_ADD(suite, "classes", serves_every_size, slices_are_aligned, division_is_exact, bits, handles, shapes);
     TCase *blocks = tcase_create("blocks");
     tcase_add_loop_test(blocks, blocks_hold_their_slices, 0, 2);
     suite_add_tcase(suite, blocks);
