@@ -26,6 +26,7 @@
     X(WORD_BEYOND, "page %u: word %u has bits beyond the last slice (%#x)")               \
     X(ENTRY, "page %u: its block is not in the table of class %u, at %u")                 \
     X(ENTRY_STRAY, "class %u: entry %u is of page %u, whose block has another entry")     \
+    X(NARROW, "class %u: %u narrow blocks are counted, and %u are there")                 \
     X(ENTRY_HOLE, "class %u: entry %u is nothing")                                        \
     X(EXTENT_BUSY, "class %u: extent %u is being made, by nobody")                        \
     X(EXTENT_TWICE, "class %u: extent %u of the directory is beyond what was given (%u)") \

@@ -166,7 +166,8 @@ struct mm_cursor {
 struct mm_class_state {
     uint32_t count, entered; /* entries of its table; entered: listed/list.h */
     uint32_t tickets, until; /* tickets drawn so far; callers draw tickets up to `until` (make.h). In one sector with count, since malloc reads all three */
-    uint32_t spare0[28];
+    uint32_t narrow;         /* how many of the entries name narrow blocks (narrow.h) */
+    uint32_t spare0[27];
     uint64_t wanted; /* listed/list.h, as coming */
     uint32_t spare1[30];
     uint64_t lock;             /* held by the warp that removes entries from the table; listed/list.h */

@@ -39,13 +39,16 @@ MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref
         else if (extent > mm_heap_of(ref)->extents) mm_check_fault(k, MM_FAULT_EXTENT_TWICE, c, i, extent);
     }
     if (of->lock != 0) mm_check_fault(k, MM_FAULT_TABLE_LOCK, c, 0, 0);
+    uint32_t narrow = 0;
     for (uint32_t i = 0; i < of->count; i++) {
         const uint64_t *const at = mm_table_find(ref, c, i), entry = at != NULL ? *at : MM_ENTRY_NONE;
+        narrow += mm_entry_shape(entry) >= MM_CLASS_COUNT;
         if (entry == MM_ENTRY_NONE) mm_check_fault(k, MM_FAULT_ENTRY_HOLE, c, i, 0);
         else if (mm_entry_has(entry, c, 0) && *mm_page_index(ref, mm_entry_page(entry)) != i &&
                  mm_word_generation(*mm_page_words(ref, mm_entry_page(entry))) == mm_entry_generation(entry))
             mm_check_fault(k, MM_FAULT_ENTRY_STRAY, c, i, mm_entry_page(entry));
     }
+    if (narrow != of->narrow) mm_check_fault(k, MM_FAULT_NARROW, c, of->narrow, narrow);
 }
 
 MM_FN_RARE void mm_small_check_rest(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t part, uint32_t parts) {

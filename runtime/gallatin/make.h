@@ -59,7 +59,7 @@ struct mm_make_view {
 };
 MM_FN struct mm_make_view mm_make_look(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    const struct mm_make_view view = {mm_load_relaxed_u32(&of->tickets), mm_load_relaxed_u32(&of->count), mm_heap_is_ample(ref)};
+    const struct mm_make_view view = {mm_load_relaxed_u32(&of->tickets), mm_class_wide(ref, c), mm_heap_is_ample(ref)};
     return view;
 }
 /* The number of warps that may make blocks of class c at the same time, less one. */
@@ -71,7 +71,7 @@ MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c, int *is_ample)
     const uint32_t makers = mm_load_relaxed_u32(&mm_class_at(ref, c)->makers);
     struct mm_make_view view = {0, 0, mm_heap_is_ample(ref)}; /* thousands look: no more than they need */
     *is_ample = view.is_ample;
-    if (!view.is_ample) view.count = mm_load_relaxed_u32(&mm_class_at(ref, c)->count);
+    if (!view.is_ample) view.count = mm_class_wide(ref, c);
     return makers <= mm_makers_most(ref, c, view);
 }
 MM_FN void mm_maker_end(const struct mm_heap_ref *ref, uint32_t c) { mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, ~0u); }

@@ -51,7 +51,7 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
  * or that the class had nothing. Until then callers draw tickets at once, and do not search for slices that do not exist. */
 MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    const uint32_t count = mm_load_relaxed_u32(&of->count), few = mm_at_most(count, MM_SEGMENT_PAGES >> ref->classes[c].page_shift);
+    const uint32_t wide = mm_class_wide(ref, c), count = wide != 0 ? wide : 1, few = mm_at_most(count, MM_SEGMENT_PAGES >> ref->classes[c].page_shift);
     const uint32_t share = 2 * count / MM_GROW_SHARE, least = (share > few ? share : few) * ref->classes[c].slices;
     uint32_t tickets, until;
     mm_gather_u32(&of->tickets, &tickets, &until);

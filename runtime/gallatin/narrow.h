@@ -8,7 +8,7 @@
  * seldom find one in a narrow block: draws leave these out, samples and sweeps do not.
  *
  * A warp makes as many narrow blocks as it needs slices, with these allocated. So it makes progress: nobody can retire the block before. While fewer than
- * 1/MM_NARROW_SHARE of the pages are free the heap grows instead.
+ * 1/MM_NARROW_SHARE of the pages are free the heap grows instead. Narrow blocks do not count when a class grows by a share of itself (mm_class_wide).
  */
 #ifndef MM_GALLATIN_NARROW_H
 #define MM_GALLATIN_NARROW_H
@@ -40,14 +40,15 @@ MM_FN_RARE uint32_t mm_narrow_take(const struct mm_heap_ref *ref, uint32_t segme
     return segment;
 }
 
-/* For how many narrow blocks the table of class c has room, so that there is room for the entries of wide blocks in any case. In the directory: even if all
- * pages were wide blocks. In the pool of extents, which has 24 entries for each page (MM_TABLE_SHARE): all wide blocks together need 20, so narrow ones
- * attach extents while less than 3 are in use. */
+/* How many more narrow blocks class c may have, so that there is room for the entries of wide blocks in any case. In the directory: even if all pages were wide
+ * blocks. In the pool of extents, which has 24 entries for each page (MM_TABLE_SHARE): a fourth of the pages. If each class has had as many, and the other
+ * pages as wide blocks, in turn, they take 23.1. */
 MM_FN uint32_t mm_narrow_room(const struct mm_heap_ref *ref, uint32_t c) {
     const struct mm_class k = ref->classes[c];
     const uint32_t all = k.directory_length << MM_EXTENT_SHIFT, wide = (uint32_t)(ref->user_bytes >> (MM_PAGE_SHIFT + k.page_shift));
-    const uint32_t used = mm_load_relaxed_u32(&mm_class_at(ref, c)->count) + wide;
-    return used < all && mm_load_relaxed_u64(&mm_heap_of(ref)->extents) * 8 <= mm_table_extents(ref) ? all - used : 0;
+    const uint32_t fourth = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) * (MM_SEGMENT_PAGES / 4), most = mm_at_most(fourth, all - wide);
+    const uint32_t has = mm_load_relaxed_u32(&mm_class_at(ref, c)->narrow);
+    return has < most ? most - has : 0;
 }
 
 /* Makes narrow blocks with slices of class c for the lanes of `need`, a part of `here`: for as many as one segment has pages. Returns the caller's address,
@@ -62,7 +63,7 @@ MM_FN_RARE uint64_t mm_narrow_make(const struct mm_heap_ref *ref, uint32_t here,
     if (segment == MM_TREE_NONE && !is_last) return 0;
     if (lane == leader && want != 0) {
         segment = mm_narrow_take(ref, segment, want, &pages);
-        if (pages != 0) base = mm_table_add(ref, c, mm_popcount(pages));
+        if (pages != 0) base = mm_table_add(ref, c, mm_popcount(pages)), mm_add_relaxed_u32(&mm_class_at(ref, c)->narrow, mm_popcount(pages));
     }
     mm_warp_sync(here);
     base = mm_warp_shuffle(here, base, leader), segment = mm_warp_shuffle(here, segment, leader), pages = mm_warp_shuffle_u64(here, pages, leader);

@@ -5,7 +5,7 @@
  *   entries costs no access, and it is all 0, empty, when a heap begins. The numbers of the others, plus 1, are in the class's part of the directory; a class
  *   gets them only as its number of blocks grows. An entry (handles.h) names a block, or is empty for a moment. index[page] of a block's first page is the
  *   index of its entry.
- *   count  the table's entries are [0, count).
+ *   count  the table's entries are [0, count); narrow: so many of them name narrow blocks, with a lag.
  * Invariants.
  *   I1  an entry may be stale. That does no harm: the block's words then have another generation than the entry (word.h).
  *   I2  a block that is not retired is in the table, at index[its page]. For a moment it may be there twice, or not yet.
@@ -23,6 +23,13 @@
 #include "runtime/core/segment.h"
 
 MM_FN struct mm_class_state *mm_class_at(const struct mm_heap_ref *ref, uint32_t c) { return (struct mm_class_state *)ref->classes_at + c; }
+
+/* The wide blocks of class c, or one more or less. */
+MM_FN uint32_t mm_class_wide(const struct mm_heap_ref *ref, uint32_t c) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    const uint32_t count = mm_load_relaxed_u32(&of->count), narrow = mm_load_relaxed_u32(&of->narrow);
+    return count > narrow ? count - narrow : 0;
+}
 
 #define MM_EXTENT_NONE 0u
 #define MM_EXTENT_BUSY ~0u
@@ -118,6 +125,7 @@ MM_FN_RARE uint32_t mm_table_add(const struct mm_heap_ref *ref, uint32_t c, uint
 MM_FN_RARE int mm_table_take_out(const struct mm_heap_ref *ref, uint32_t group, uint64_t entry) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(group & mm_bits_low(lane)), k = mm_popcount(group), leader = mm_ctz(group);
     const uint32_t c = mm_entry_class(entry), index = mm_load_relaxed_u32(mm_page_index(ref, mm_entry_page(entry))); /* the entry may have been moved */
+    const uint32_t narrow = mm_popcount(mm_warp_ballot(group, mm_entry_shape(entry) != c));
     uint32_t *count = &mm_class_at(ref, c)->count;
     MM_ROLLED
     for (uint32_t polls = 0; polls < MM_LOCK_POLLS; polls++) {
@@ -139,6 +147,7 @@ MM_FN_RARE int mm_table_take_out(const struct mm_heap_ref *ref, uint32_t group, 
         mm_store_relaxed_u64(from, MM_ENTRY_NONE);
         mm_warp_sync(group);
         const int is_out = lane == leader && mm_cas_acq_rel_u32(count, low + k, low);
+        if (is_out && narrow != 0) mm_add_relaxed_u32(&mm_class_at(ref, c)->narrow, 0 - narrow);
         if (mm_warp_ballot(group, is_out) != 0) return 1;
         mm_store_release_u64(from, last);
         if (is_moved) mm_store_relaxed_u32(mm_page_index(ref, mm_entry_page(last)), low + rank);
