@@ -40,15 +40,20 @@ MM_FN_RARE uint32_t mm_narrow_take(const struct mm_heap_ref *ref, uint32_t segme
     return segment;
 }
 
-/* How many more narrow blocks class c may have, so that there is room for the entries of wide blocks in any case. In the directory: even if all pages were wide
+/* How many narrow blocks class c may have, so that there is room for the entries of wide blocks in any case. In the directory: even if all pages were wide
  * blocks. In the pool of extents, which has 24 entries for each page (MM_TABLE_SHARE): a fourth of the pages. If each class has had as many, and the other
  * pages as wide blocks, in turn, they take 23.1. */
-MM_FN uint32_t mm_narrow_room(const struct mm_heap_ref *ref, uint32_t c) {
+MM_FN uint32_t mm_narrow_most(const struct mm_heap_ref *ref, uint32_t c) {
     const struct mm_class k = ref->classes[c];
     const uint32_t all = k.directory_length << MM_EXTENT_SHIFT, wide = (uint32_t)(ref->user_bytes >> (MM_PAGE_SHIFT + k.page_shift));
-    const uint32_t fourth = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) * (MM_SEGMENT_PAGES / 4), most = mm_at_most(fourth, all - wide);
-    const uint32_t has = mm_load_relaxed_u32(&mm_class_at(ref, c)->narrow);
-    return has < most ? most - has : 0;
+    return mm_at_most((uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) * (MM_SEGMENT_PAGES / 4), all - wide);
+}
+/* Counts up to `want` more. Returns how many. Counted before they are made, since thousands of warps may be about to make some. */
+MM_FN_RARE uint32_t mm_narrow_reserve(const struct mm_heap_ref *ref, uint32_t c, uint32_t want) {
+    uint32_t *narrow = &mm_class_at(ref, c)->narrow;
+    const uint32_t most = mm_narrow_most(ref, c), had = mm_add_relaxed_u32(narrow, want), got = had < most ? mm_at_most(want, most - had) : 0;
+    if (got < want) mm_add_relaxed_u32(narrow, got - want);
+    return got;
 }
 
 /* Makes narrow blocks with slices of class c for the lanes of `need`, a part of `here`: for as many as one segment has pages. Returns the caller's address,
@@ -58,12 +63,14 @@ MM_FN_RARE uint64_t mm_narrow_make(const struct mm_heap_ref *ref, uint32_t here,
     const uint32_t shape = mm_shape_narrow(c), each = ref->classes[shape].slices, count = mm_popcount(need), of = mm_popcount(need & mm_bits_low(lane));
     uint32_t base = 0;
     uint64_t pages = 0;
-    const uint32_t want = mm_at_most(mm_at_most((count + each - 1) / each, MM_MAKE_EACH * many), mm_narrow_room(ref, c));
     uint32_t segment = is_last ? MM_TREE_NONE : mm_narrow_segment(ref, here);
     if (segment == MM_TREE_NONE && !is_last) return 0;
-    if (lane == leader && want != 0) {
-        segment = mm_narrow_take(ref, segment, want, &pages);
-        if (pages != 0) base = mm_table_add(ref, c, mm_popcount(pages)), mm_add_relaxed_u32(&mm_class_at(ref, c)->narrow, mm_popcount(pages));
+    if (lane == leader) {
+        const uint32_t want = mm_narrow_reserve(ref, c, mm_at_most((count + each - 1) / each, MM_MAKE_EACH * many));
+        if (want != 0) segment = mm_narrow_take(ref, segment, want, &pages);
+        const uint32_t got = mm_popcount(pages);
+        if (got < want) mm_add_relaxed_u32(&mm_class_at(ref, c)->narrow, got - want);
+        if (got != 0) base = mm_table_add(ref, c, got);
     }
     mm_warp_sync(here);
     base = mm_warp_shuffle(here, base, leader), segment = mm_warp_shuffle(here, segment, leader), pages = mm_warp_shuffle_u64(here, pages, leader);

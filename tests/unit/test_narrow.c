@@ -241,7 +241,7 @@ START_TEST(all_are_given) {
         const uint32_t here = round % 2 ? random_here(2) : 1, pages = random_below(8);
         uint32_t n = 0;
         scattered(pages);
-        const uint32_t room = mm_narrow_room(ref, c_);
+        const uint32_t room = mm_narrow_most(ref, c_);
         unit_eq(get(here, MM_NARROW_END), 0);
         for (uint32_t got = mm_popcount(here); got == mm_popcount(here);) {
             got = get(here, c_);
@@ -268,20 +268,22 @@ START_TEST(room_stays) {
     const struct mm_class k = ref->classes[c_];
     const uint32_t all = k.directory_length << MM_EXTENT_SHIFT, wide = PAGES >> k.page_shift;
     const uint32_t most = mm_at_most(PAGES / 4, all - wide);
-    unit_eq(mm_narrow_room(ref, c_), most);
-    of(c_)->narrow = most - 1;
-    unit_eq(mm_narrow_room(ref, c_), 1);
-    of(c_)->narrow = most;
-    unit_eq(mm_narrow_room(ref, c_), 0);
-    of(c_)->narrow = ~0u; /* it lags */
-    unit_eq(mm_narrow_room(ref, c_), 0);
+    unit_eq(mm_narrow_most(ref, c_), most);
+    struct mm_heap_ref other = *ref; /* the directory has ten entries more than wide blocks need */
+    other.classes[c_].directory_length = 1, other.user_bytes = (uint64_t)(MM_EXTENT - 10) << (MM_PAGE_SHIFT + k.page_shift);
+    unit_eq(mm_narrow_most(&other, c_), 10);
+    unit_eq(mm_narrow_reserve(ref, c_, most - 1), most - 1);
+    unit_eq(mm_narrow_reserve(ref, c_, 2), 1);
+    unit_eq(mm_narrow_reserve(ref, c_, 2), 0);
+    unit_eq(of(c_)->narrow, most);
     need_ = MM_WARP_ALL, is_last_ = 1;
     unit_eq(act(make_mine, MM_WARP_ALL), 0);
     of(c_)->narrow = 0;
     made(MM_WARP_ALL, MM_WARP_ALL, 1, 8);
     unit_eq(of(c_)->narrow, of(c_)->count);
     unit_eq(mm_class_wide(ref, c_), 0);
-    unit_eq(mm_narrow_room(ref, c_), most - of(c_)->count);
+    unit_eq(mm_narrow_reserve(ref, c_, most), most - of(c_)->count);
+    of(c_)->narrow = of(c_)->count;
     ends();
 }
 END_TEST
