@@ -36,8 +36,9 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     l->heap = mm_layout_behind(0, segment_count * sizeof(struct mm_segment), near, page_bytes);
     l->segments = l->heap - sizeof(struct mm_segment);
     l->free_tree = mm_round_up(l->heap + sizeof(struct mm_heap), line);
-    l->room_trees = l->free_tree + l->tree_bytes;
-    l->image_bytes = l->room_trees - l->heap;
+    l->classes = l->free_tree + l->tree_bytes;
+    l->image_bytes = l->classes - l->heap;
+    l->room_trees = mm_round_up(l->classes + MM_CLASS_COUNT * sizeof(struct mm_class_state), line);
     l->directory = l->room_trees + MM_ROOMS * l->tree_bytes;
     uint64_t extents = 0, made = 0;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) extents += mm_layout_extents(segment_count, c), made += 1ull << mm_class_make(c).made_shift;
@@ -66,7 +67,7 @@ static inline void mm_heap_image_put(void *image, const struct mm_layout *l, uin
 /* Writes the addresses of a heap whose metadata are at `base`. */
 static inline void mm_heap_ref_place(struct mm_heap_ref *ref, const struct mm_layout *l, uint64_t base) {
     ref->heap = base + l->heap;
-    ref->classes_at = ref->heap + offsetof(struct mm_heap, classes), ref->giving_up = ref->heap + offsetof(struct mm_heap, giving_up);
+    ref->classes_at = base + l->classes, ref->giving_up = ref->heap + offsetof(struct mm_heap, giving_up);
     ref->segments = base + l->segments, ref->owners = base + l->owners, ref->words = base + l->words;
     ref->free_tree = base + l->free_tree, ref->room_trees = base + l->room_trees;
     ref->directory = base + l->directory, ref->made = base + l->made, ref->firsts = base + l->firsts;

@@ -3,7 +3,7 @@
  *
  * Two address ranges, each reserved once and never moved:
  *   user       segment_count segments: the memory that malloc returns, without metadata
- *   metadata   [<- segments | struct mm_heap | free tree | room trees | directory | made | firsts | owners ->] [<- table | words ->]
+ *   metadata   [<- segments | struct mm_heap | free tree | classes | room trees | directory | made | firsts | owners ->] [<- table | words ->]
  * The driver maps pages of 2 MiB, and each part that grows with the memory would have the last one to itself. So two parts begin in one page and grow in opposite
  * directions (<-, ->). Segment s and extent e of the table lie before those with smaller numbers.
  * Zero is the idle state of every word except for the image (header and free tree). What is mapped and zeroed, and when:
@@ -209,7 +209,6 @@ struct mm_heap {
     struct mm_grow grow;
     struct mm_fail fail;
     uint64_t bringing[MM_LISTED_PLACES]; /* listed/list.h */
-    struct mm_class_state classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(__builtin_offsetof(struct mm_heap, giving_up) % 128 == 0 && __builtin_offsetof(struct mm_heap, free_count) % 128 == 0 &&
                      __builtin_offsetof(struct mm_heap, grow) % 128 == 0 && __builtin_offsetof(struct mm_heap, fail) % 128 == 0,
@@ -222,7 +221,7 @@ MM_STATIC_ASSERT(__builtin_offsetof(struct mm_heap, giving_up) % 128 == 0 && __b
 struct mm_layout {
     uint64_t segment_count, word_shift;
     uint64_t image_bytes; /* from `heap` on: what the host writes (mm_heap_image) */
-    uint64_t heap, free_tree, room_trees, segments, directory, made, firsts, owners;
+    uint64_t heap, free_tree, classes, room_trees, segments, directory, made, firsts, owners;
     uint64_t zero_bytes;                    /* the end of the owners, a multiple of page_bytes: all before it is 0 at first */
     uint64_t words, words_each, table_each; /* each: bytes per segment */
     uint64_t tree_leaves, tree_mids, tree_roots, tree_bytes;

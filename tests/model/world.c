@@ -281,7 +281,7 @@ int model_is_private(const void *p, enum model_op op) {
     (void)op;
     if (p == &HEAP->grow.waits || p == &HEAP->grow.waited_ns || p == &HEAP->grow.need || p == &mailbox.need) return 1;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        if (p == &HEAP->classes[c].stays_ns) return 1;
+        if (p == &((struct mm_class_state *)ref.classes_at)[c].stays_ns) return 1;
     if (at >= (uint64_t)&HEAP->grow && at < (uint64_t)(&HEAP->grow + 1)) return ref.mailbox == 0; /* else they never change */
     if (at >= counts && at < (uint64_t)&HEAP->grow) return 1;
     return page < layout.segment_count * 64 && held[page / 64] >> (page % 64) & 1;
@@ -341,8 +341,8 @@ void model_name_address(const void *p, char *out, uint32_t n) {
         const uint64_t before = ref.heap - a, s = (before - 1) / sizeof(struct mm_segment), in = (s + 1) * sizeof(struct mm_segment) - before;
         if (in < offsetof(struct mm_segment, index)) snprintf(out, n, "%s[%u]", in < 8 ? "pages" : "run", (uint32_t)s);
         else snprintf(out, n, "index[%u]", (uint32_t)(s * MM_SEGMENT_PAGES + (in - offsetof(struct mm_segment, index)) / 4));
-    } else if (a >= (uint64_t)h->classes) {
-        name_class((a - (uint64_t)h->classes) % sizeof h->classes[0], (uint32_t)((a - (uint64_t)h->classes) / sizeof h->classes[0]), out, n);
+    } else if (a >= ref.classes_at) {
+        name_class((a - ref.classes_at) % sizeof(struct mm_class_state), (uint32_t)((a - ref.classes_at) / sizeof(struct mm_class_state)), out, n);
     } else if (a >= (uint64_t)&h->grow && a < (uint64_t)(&h->grow + 1)) {
         static const char *const words[] = {"mapped", "refused", "refused_at", "lock", "asked", "taken", "late", "waits", "waited", "reached"};
         snprintf(out, n, "grow %s", words[(a - (uint64_t)&h->grow) / 8 % 10]);

@@ -73,7 +73,8 @@ UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
     unit_holds(bad == NULL, "heap not sound: %s", bad ? bad : "");
     if (live != UNIT_ANY) unit_eq(found, live);
     unit_eq(mm_heap_of(&heap->ref)->run_searches, 0);
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(mm_heap_of(&heap->ref)->classes[c].makers == 0, "class %u: somebody makes blocks for ever", c);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
+        unit_holds(((struct mm_class_state *)heap->ref.classes_at)[c].makers == 0, "class %u: somebody makes blocks for ever", c);
     unit_eq(mm_heap_of(&heap->ref)->grow.need, 0);
 }
 
@@ -97,7 +98,8 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
 #else
     const uint32_t classes = MM_CLASS_COUNT;
 #endif
-    for (uint32_t c = 0; c < classes; c++) unit_holds(h->classes[c].count == 0, "class %u: %u entries are left", c, h->classes[c].count);
+    const struct mm_class_state *const state = (const struct mm_class_state *)heap->ref.classes_at;
+    for (uint32_t c = 0; c < classes; c++) unit_holds(state[c].count == 0, "class %u: %u entries are left", c, state[c].count);
     unit_eq(h->giving_up & MM_FLIGHT_WORD_BUSY, 0);
     for (uint32_t k = 0; k < sizeof h->opening / sizeof *h->opening; k++) unit_eq(h->opening[k], 0);
     unit_eq(h->grow.lock, 0);

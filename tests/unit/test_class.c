@@ -236,7 +236,9 @@ START_TEST(layout) {
             unit_le(l.tree_roots, MM_TREE_ROOTS_MAX);
             unit_le(8 * (l.tree_roots + l.tree_mids + l.tree_leaves), l.tree_bytes);
             unit_le(l.free_tree + l.tree_bytes, l.heap + l.image_bytes);
-            unit_le(l.heap + l.image_bytes, l.room_trees);
+            unit_le(l.heap + l.image_bytes, l.classes);
+            unit_eq((l.classes - l.heap) % 128 + (l.classes % 128 != l.heap % 128), 0);
+            unit_le(l.classes + MM_CLASS_COUNT * sizeof(struct mm_class_state), l.room_trees);
             unit_le(l.room_trees + MM_ROOMS * l.tree_bytes, l.directory);
             unit_le(l.directory + extents * sizeof(uint32_t), l.made);
             unit_le(MM_MADE_WORDS, made);
