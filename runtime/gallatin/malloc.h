@@ -250,9 +250,10 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             if (lane == first && !is_to_sweep && (next == MM_STAGE_SWEEP || next == MM_STAGE_SHORT) && is <= MM_SHORT_WAIT_HOST)
                 mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage.shortage);
         }
-        if (mm_shortage_help(ref, here, is, &shortage.shortage) != 0) shortage.shortage.has_looked = 0; /* try once more before the heap grows */
-        else if (mm_warp_ballot(here, is == MM_SHORT_SOME || is == MM_SHORT_NONE) != 0) {
-            const uint64_t q = mm_narrow_malloc(ref, here, shorts, c, is);
+        const uint32_t helped = mm_shortage_help(ref, here, is, &shortage.shortage);
+        if (helped != 0) shortage.shortage.has_looked = 0;                                            /* try once more before the heap grows */
+        if (mm_warp_ballot(here, (is == MM_SHORT_SOME && helped == 0) || is == MM_SHORT_NONE) != 0) { /* MM_SHORT_NONE: this class's last chance */
+            const uint64_t q = mm_narrow_malloc(ref, here, shorts, c, is == MM_SHORT_SOME && helped != 0 ? MM_SHORT_WAIT : is);
             if (q != 0) p = q, stage = MM_STAGE_DONE;
         }
         MM_ROLLED

@@ -24,7 +24,7 @@
 
 MM_FN struct mm_class_state *mm_class_at(const struct mm_heap_ref *ref, uint32_t c) { return (struct mm_class_state *)ref->classes_at + c; }
 
-/* The wide blocks of class c, or one more or less. */
+/* The wide blocks of class c; fewer while warps have reserved narrow blocks, or retire some (a hint). */
 MM_FN uint32_t mm_class_wide(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t count = mm_load_relaxed_u32(&of->count), narrow = mm_load_relaxed_u32(&of->narrow);
