@@ -261,6 +261,31 @@ START_TEST(all_are_given) {
 }
 END_TEST
 
+/* A group's last step before NULL may come when others of its warp get pages. It gets narrow blocks all the same: there are pages for them all the time. */
+static uint32_t kept_[PAGES], keeps_, rate_, goes_;
+static void free_now_and_then(void) { /* another thread frees the slice that keeps a block */
+    if (keeps_ == 0 || goes_ == 0 || unit_warps_random() % rate_ != 0) return;
+    const uint32_t i = unit_warps_random() % keeps_, page = kept_[i];
+    kept_[i] = kept_[--keeps_], goes_--;
+    mm_cpu_free(&heap, slice_at(page, mm_class_of(MM_PAGE_BYTES >> MM_BLOCK_SLICES_SHIFT), 0));
+}
+START_TEST(others_get_pages) {
+    c_ = MM_NARROW_END - 1;
+    for (uint32_t round = 0; round < 500; round++) {
+        const uint32_t mine = 1 + random_below(3), here = (uint32_t)mm_bits_low(mine) | (1 + random_below(31)) << 3;
+        scattered(4), keeps_ = 0, goes_ = 12, rate_ = 50 + random_below(4000);
+        for (uint32_t page = 1; page < PAGES; page += 2)
+            if (!is_page_free(page)) kept_[keeps_++] = page;
+        for (uint32_t i = 0; i < UNIT_LANES; i++) class_of[i] = i < 3 ? c_ : MM_NARROW_END + random_below(3);
+        unit_warps_each_step = free_now_and_then;
+        act(heap_mine, here);
+        unit_warps_each_step = NULL;
+        for (uint32_t i = 0; i < mine; i++) unit_holds(p_of[i] != 0, "round %u: NULL for lane %u", round, i);
+        ends();
+    }
+}
+END_TEST
+
 /* Tables keep room for the entries of wide blocks, and the pool for their extents. */
 START_TEST(room_stays) {
     c_ = (uint32_t)_i;
@@ -296,6 +321,7 @@ int main(void) {
     const TTest *const all[] = {each_gets_one, slices_are_freed, free_ones_are_retired, free_ones_are_found, all_are_given, room_stays};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_loop_test(tests, all[i], MM_NARROW_FIRST, MM_NARROW_END);
     tcase_add_loop_test(tests, groups_take_turns, 0, 24);
+    tcase_add_test(tests, others_get_pages);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
