@@ -86,13 +86,12 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     ref->user_base = user_base;
     ref->user_bytes = ref->open_bytes = l->segment_count * MM_SEGMENT_BYTES;
     ref->word_shift = l->word_shift, ref->tree_bytes = l->tree_bytes, ref->tree_roots = l->tree_roots, ref->tree_mids = l->tree_mids;
+    for (uint32_t shape = 0; shape < MM_SHAPES; shape++) ref->classes[shape] = mm_shape_make(shape);
     for (uint32_t c = 0, at = 0, made = 0; c < MM_CLASS_COUNT; c++) {
-        ref->classes[c] = mm_class_make(c);
         ref->classes[c].directory = at, ref->classes[c].directory_length = mm_layout_extents(l->segment_count, c);
         ref->classes[c].made = made;
         at += ref->classes[c].directory_length, made += 1u << ref->classes[c].made_shift;
     }
-    for (uint32_t shape = MM_CLASS_COUNT; shape < MM_SHAPES; shape++) ref->classes[shape] = mm_shape_make(shape);
     h->grow.mapped = h->grow.reached = mapped_segments;
     mm_heap_image_put(image, l, 0, mapped_segments < l->segment_count ? mapped_segments : l->segment_count);
 }

@@ -10,7 +10,7 @@
  * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for a lane of its own warp. A lane that waits for a
  * block that another warp makes gives up after a bounded number of looks, and draws another ticket, or makes the block if it has the block's first ticket.
  *
- * NULL. After a shortage that found nothing, and two complete sweeps of the class that found no slice, each single-flight for all lanes that want one.
+ * NULL. After a shortage that found nothing, no page for a narrow block (narrow.h), and two complete sweeps of the class that found no slice, each single-flight for all lanes that want one.
  */
 #ifndef MM_GALLATIN_MALLOC_H
 #define MM_GALLATIN_MALLOC_H
@@ -251,11 +251,9 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
                 mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage.shortage);
         }
         const uint32_t helped = mm_shortage_help(ref, here, is, &shortage.shortage);
-        if (helped != 0) shortage.shortage.has_looked = 0;                                            /* try once more before the heap grows */
-        if (mm_warp_ballot(here, (is == MM_SHORT_SOME && helped == 0) || is == MM_SHORT_NONE) != 0) { /* MM_SHORT_NONE: this class's last chance */
-            const uint64_t q = mm_narrow_malloc(ref, here, shorts, c, is == MM_SHORT_SOME && helped != 0 ? MM_SHORT_WAIT : is);
-            if (q != 0) p = q, stage = MM_STAGE_DONE;
-        }
+        if (helped != 0) shortage.shortage.has_looked = 0; /* try once more before the heap grows */
+        const uint64_t narrow = mm_narrow_malloc(ref, here, shorts, c, is == MM_SHORT_SOME && helped != 0 ? MM_SHORT_WAIT : is);
+        if (narrow != 0) p = narrow, stage = MM_STAGE_DONE;
         MM_ROLLED
         for (uint32_t turns = mm_warp_ballot(here, is_to_sweep); turns != 0; turns &= turns - 1) {
             const uint32_t of = mm_ctz(turns), want = mm_warp_shuffle(here, c, of), need = mm_warp_shuffle(here, shorts, of);

@@ -41,8 +41,8 @@ MM_FN_RARE uint32_t mm_narrow_take(const struct mm_heap_ref *ref, uint32_t segme
 }
 
 /* How many narrow blocks class c may have, so that there is room for the entries of wide blocks in any case. In the directory: even if all pages were wide
- * blocks. In the pool of extents, which has 24 entries for each page (MM_TABLE_SHARE): a fourth of the pages. If each class has had as many, and the other
- * pages as wide blocks, in turn, they take 23.1. */
+ * blocks. That is the smaller number in most heaps: for 8 KiB 1/128 of the reserved pages, and 1,000 to 2,000 more. In the pool of extents, which has 24
+ * entries for each page (MM_TABLE_SHARE): a fourth of the pages. If each class has had as many, and the other pages as wide blocks, in turn, they take 23.1. */
 MM_FN uint32_t mm_narrow_most(const struct mm_heap_ref *ref, uint32_t c) {
     const struct mm_class k = ref->classes[c];
     const uint32_t all = k.directory_length << MM_EXTENT_SHIFT, wide = (uint32_t)(ref->user_bytes >> (MM_PAGE_SHIFT + k.page_shift));
